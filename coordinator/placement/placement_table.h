@@ -1,0 +1,150 @@
+// Workers, their slots and who waits for one: a pure state machine. Time comes in as an
+// argument (steady, Clock::Steady), answers are collected with TakeOutcomes.
+#ifndef KMOSAIC_COORDINATOR_PLACEMENT_PLACEMENT_TABLE_H_
+#define KMOSAIC_COORDINATOR_PLACEMENT_PLACEMENT_TABLE_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "coordinator/placement/demand.h"
+#include "coordinator/placement/slot_request.h"
+#include "coordinator/placement/wait_queue.h"
+#include "coordinator/placement/worker_record.h"
+#include "kernelmosaic/v1/admin.pb.h"
+#include "kernelmosaic/v1/worker.pb.h"
+
+namespace kmosaic {
+
+// Not thread-safe.
+class PlacementTable {
+ public:
+  struct Options {
+    // Workers are told to sync within this time.
+    absl::Duration sync_interval = absl::Seconds(5);
+    // A worker silent for this long is lost and its slots are free.
+    absl::Duration lost_after = absl::Seconds(15);
+    // How long after the start, and after the loss of a worker that fitted, a requirement
+    // that nobody meets waits instead of failing.
+    absl::Duration grace = absl::Seconds(30);
+    // How long a lost worker stays in the list.
+    absl::Duration forget_after = absl::Minutes(10);
+    // A slot that is not given back within this time is taken back.
+    absl::Duration compile_ttl = absl::Minutes(10);
+    absl::Duration verify_ttl = absl::Minutes(20);
+    absl::Duration benchmark_ttl = absl::Minutes(20);
+    // Start of every slot id; another one for each start of the process, so that a late
+    // release of an earlier process's slot frees nothing.
+    std::string slot_prefix = "slot";
+  };
+
+  struct Granted {
+    std::string slot;
+    std::string worker;
+    std::string endpoint;
+    absl::Duration ttl;
+  };
+
+  struct Outcome {
+    uint64_t ticket = 0;
+    absl::StatusOr<Granted> result;
+  };
+
+  struct RoleFigures {
+    uint64_t total = 0;    // slots of live workers
+    uint64_t used = 0;     // of them granted
+    uint64_t waiting = 0;  // requests
+    uint64_t wanted = 0;   // workers, see demand.h
+  };
+
+  struct Figures {
+    std::map<v1::Role, RoleFigures> roles;
+    std::map<v1::WorkerState, uint64_t> workers;
+    // Since the start.
+    uint64_t workers_lost = 0;
+    uint64_t slots_reclaimed = 0;
+    uint64_t unsatisfiable = 0;
+    // Waits of granted requests, drained by TakeWaits.
+  };
+
+  PlacementTable(Options options, absl::Duration now);
+
+  // A worker's state. A new incarnation frees the slots of the earlier one. Returns whether
+  // it shall drain.
+  bool Sync(const v1::WorkerSyncRequest& request, absl::Time wall, absl::Duration now);
+
+  // False for an unknown worker.
+  bool Drain(const std::string& worker, bool drain, absl::Duration now);
+
+  // `ticket` is the caller's and unique. The outcome may be there at once.
+  void Enqueue(uint64_t ticket, SlotRequest request, absl::Duration now);
+
+  // The outcome CANCELLED follows when it still waited.
+  bool Cancel(uint64_t ticket);
+
+  // False for a slot that is not granted.
+  bool Release(const std::string& slot, absl::Duration now);
+
+  // Returns how many slots it freed.
+  size_t ReleaseHolder(const std::string& holder, absl::Duration now);
+
+  absl::Status CheckSatisfiable(const SlotRequirement& requirement, absl::Duration now) const;
+
+  // Lost workers, expired waits and slots.
+  void Tick(absl::Duration now);
+
+  // When Tick has something to do next; nothing when never.
+  std::optional<absl::Duration> NextDeadline() const;
+
+  // Outcomes since the last call, in the order in which they came about.
+  std::vector<Outcome> TakeOutcomes() { return std::exchange(outcomes_, {}); }
+
+  std::vector<v1::Worker> Workers() const;
+  std::optional<v1::Worker> FindWorker(const std::string& id) const;
+
+  struct Figures Figures(absl::Duration now);
+
+  const Options& options() const { return options_; }
+
+ private:
+  struct GrantedSlot {
+    std::string worker;
+    std::string holder;
+    std::string group;
+    uint32_t weight = 1;
+    v1::Role role = v1::ROLE_UNSPECIFIED;
+    absl::Duration granted;
+    absl::Duration expires;
+  };
+
+  absl::Duration Ttl(v1::Role role) const;
+  // Grants while a request that waits and a slot that is free fit each other.
+  void Match(absl::Duration now);
+  WorkerRecord* ChooseWorker(const WaitQueue::Request& request);
+  void Grant(const WaitQueue::Request& request, WorkerRecord& worker, absl::Duration now);
+  void FreeSlot(std::map<std::string, GrantedSlot>::iterator slot, absl::Duration now);
+  void FreeSlotsOf(const std::string& worker, absl::Duration now);
+  // Answers those whom no worker can serve any more.
+  void FailUnsatisfiable(absl::Duration now);
+  bool InGrace(const SlotRequirement& requirement, absl::Duration now) const;
+
+  const Options options_;
+  const absl::Duration started_;
+  std::map<std::string, WorkerRecord> workers_;
+  std::map<std::string, GrantedSlot> slots_;
+  WaitQueue queue_;
+  Demand demand_;
+  std::vector<Outcome> outcomes_;
+  uint64_t next_slot_ = 1;
+  uint64_t grants_ = 0;
+  struct Figures counts_;
+};
+
+}  // namespace kmosaic
+
+#endif  // KMOSAIC_COORDINATOR_PLACEMENT_PLACEMENT_TABLE_H_
