@@ -1,6 +1,7 @@
 #include "common/config/options.h"
 
 #include <CLI/CLI.hpp>
+#include <cstdlib>
 #include <iostream>
 
 #include "absl/strings/ascii.h"
@@ -64,7 +65,9 @@ Options::Options(std::string program, std::string description) : impl_(std::make
   app.set_version_flag("--version", absl::StrCat(program, " ", kVersion));
   app.add_flag("--help-markdown", impl_->markdown, "print this reference as Markdown");
   app.set_config("--config")->envname("KMOSAIC_CONFIG");
-  app.config_formatter(std::make_shared<YamlConfig>());
+  app.config_formatter(std::make_shared<YamlConfig>([](const std::string& option) {
+    return std::getenv(EnvironmentName(option).c_str()) != nullptr;
+  }));
   app.allow_config_extras(CLI::config_extras_mode::error);
 }
 

@@ -32,8 +32,8 @@ std::vector<CLI::ConfigItem> YamlConfig::from_config(std::istream& input) const 
   } catch (const YAML::Exception& error) {
     throw CLI::FileError("configuration: " + Position(error.mark) + ": " + error.msg);
   }
-  std::vector<CLI::ConfigItem> items;
-  if (root.IsNull()) return items;
+  std::vector<CLI::ConfigItem> read;
+  if (root.IsNull()) return read;
   if (!root.IsMap()) throw CLI::FileError("configuration: the top level must be a mapping");
   for (const auto& entry : root) {
     CLI::ConfigItem item;
@@ -49,9 +49,9 @@ std::vector<CLI::ConfigItem> YamlConfig::from_config(std::istream& input) const 
     } else {
       item.inputs.push_back(Scalar(entry.second, key));
     }
-    items.push_back(std::move(item));
+    if (!overridden_(item.name)) read.push_back(std::move(item));
   }
-  return items;
+  return read;
 }
 
 }  // namespace kmosaic

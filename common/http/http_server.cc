@@ -13,6 +13,11 @@ namespace {
 class HttplibServer : public HttpServer {
  public:
   explicit HttplibServer(Options options) : options_(std::move(options)) {
+    // Without SO_REUSEPORT, which would let a second server share the port in silence.
+    server_.set_socket_options([](socket_t socket) {
+      int yes = 1;
+      setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    });
     server_.new_task_queue = [] { return new httplib::ThreadPool(4); };
     server_.Get("/metrics", [this](const httplib::Request&, httplib::Response& response) {
       response.set_content(options_.metrics->Serialize(),
