@@ -1,0 +1,2 @@
+# Makes the relocatable archive. Sourced by ./dev.
+# shellcheck shell=bash
