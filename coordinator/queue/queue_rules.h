@@ -1,0 +1,40 @@
+// The numbers that the queue goes by; each default stands here and nowhere else.
+#ifndef KMOSAIC_COORDINATOR_QUEUE_QUEUE_RULES_H_
+#define KMOSAIC_COORDINATOR_QUEUE_QUEUE_RULES_H_
+
+#include <cstdint>
+
+#include "absl/time/time.h"
+
+namespace kmosaic {
+
+struct QueueRules {
+  // A lease that its holder has not renewed for this long is over.
+  absl::Duration lease_ttl = absl::Seconds(30);
+  // Runners are told to sync this often; also the longest that a Sync is held back.
+  absl::Duration sync_interval = absl::Seconds(10);
+  // A holder that was told to stop keeps its lease at most this long.
+  absl::Duration cancel_grace = absl::Seconds(60);
+  // Retries wait uniform in [0, min(cap, base * 2^failures)].
+  absl::Duration backoff_base = absl::Seconds(1);
+  absl::Duration backoff_cap = absl::Minutes(5);
+  // Holder deaths without a recorded step between them, after which an item is DEAD.
+  uint32_t max_holder_deaths = 3;
+  // Different workers that failed an item without a recorded step between them, after
+  // which it is DEAD.
+  uint32_t max_failed_workers = 3;
+  // A job with ready items that gets nothing rises by one priority band in this time.
+  absl::Duration ageing_step = absl::Minutes(1);
+  // Most leases in one reply.
+  uint32_t max_grants = 64;
+  // Items in no final state, over all jobs; more are refused.
+  uint64_t max_open_items = 20'000'000;
+  // Attempts that are kept for an item; older ones are dropped.
+  uint32_t max_history = 100;
+  // A runner that has not synced for this long is forgotten.
+  absl::Duration runner_memory = absl::Minutes(5);
+};
+
+}  // namespace kmosaic
+
+#endif  // KMOSAIC_COORDINATOR_QUEUE_QUEUE_RULES_H_

@@ -1,0 +1,67 @@
+// A job as a client hands it in: checks, and the form in which the queue takes it.
+#ifndef KMOSAIC_COORDINATOR_QUEUE_SUBMISSION_H_
+#define KMOSAIC_COORDINATOR_QUEUE_SUBMISSION_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/enum_names.h"
+
+namespace kmosaic {
+
+struct SubmissionLimits {
+  uint32_t max_tasks = 1'000'000;
+  uint32_t max_items = 10'000'000;
+  // Spec and tasks together, serialized.
+  size_t max_bytes = 256ull << 20;
+};
+
+struct SubmittedTask {
+  std::string id;
+  // SHA-256 of `serialized`, hex.
+  std::string digest;
+  // TaskSpec, serialized deterministically.
+  std::string serialized;
+};
+
+// A checked submission.
+struct Submission {
+  std::string request_id;
+  // SHA-256 over the spec and the tasks in their order, hex; how the client cut them into
+  // messages does not matter.
+  std::string digest;
+  std::shared_ptr<const v1::JobSpec> spec;
+  std::vector<SubmittedTask> tasks;
+};
+
+// Takes the messages of one Submit stream. One thread at a time.
+class SubmissionBuilder {
+ public:
+  explicit SubmissionBuilder(const SubmissionLimits& limits);
+
+  // INVALID_ARGUMENT names the field, and the task by position and id. RESOURCE_EXHAUSTED
+  // names the limit. After an error only destruction is left.
+  absl::Status Add(const v1::SubmitRequest& request);
+
+  // After the last message.
+  absl::StatusOr<Submission> Finish();
+
+ private:
+  absl::Status AddTask(const v1::TaskSpec& task);
+
+  const SubmissionLimits limits_;
+  bool first_ = true;
+  size_t bytes_ = 0;
+  Submission submission_;
+  std::unordered_set<std::string> ids_;
+};
+
+}  // namespace kmosaic
+
+#endif  // KMOSAIC_COORDINATOR_QUEUE_SUBMISSION_H_

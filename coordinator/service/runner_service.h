@@ -1,0 +1,44 @@
+// RunnerService: leases from the queue, slots from placement.
+#ifndef KMOSAIC_COORDINATOR_SERVICE_RUNNER_SERVICE_H_
+#define KMOSAIC_COORDINATOR_SERVICE_RUNNER_SERVICE_H_
+
+#include "coordinator/placement/placement.h"
+#include "coordinator/queue/task_queue.h"
+#include "kernelmosaic/v1/runner.grpc.pb.h"
+
+namespace kmosaic {
+
+// Serves while it lives; the server must be gone before it. Callback service: a Sync or
+// an AcquireSlot that waits holds no thread.
+class RunnerService : public v1::RunnerService::CallbackService {
+ public:
+  // `queue` and `placement` must outlive the service.
+  RunnerService(TaskQueue& queue, Placement& placement);
+
+  grpc::ServerUnaryReactor* Sync(grpc::CallbackServerContext* context,
+                                 const v1::RunnerSyncRequest* request,
+                                 v1::RunnerSyncResponse* response) override;
+  grpc::ServerUnaryReactor* RecordStep(grpc::CallbackServerContext* context,
+                                       const v1::RecordStepRequest* request,
+                                       v1::RecordStepResponse* response) override;
+  grpc::ServerUnaryReactor* Complete(grpc::CallbackServerContext* context,
+                                     const v1::CompleteRequest* request,
+                                     v1::CompleteResponse* response) override;
+  grpc::ServerUnaryReactor* Release(grpc::CallbackServerContext* context,
+                                    const v1::ReleaseRequest* request,
+                                    v1::ReleaseResponse* response) override;
+  grpc::ServerUnaryReactor* AcquireSlot(grpc::CallbackServerContext* context,
+                                        const v1::AcquireSlotRequest* request,
+                                        v1::Slot* response) override;
+  grpc::ServerUnaryReactor* ReleaseSlot(grpc::CallbackServerContext* context,
+                                        const v1::ReleaseSlotRequest* request,
+                                        v1::ReleaseSlotResponse* response) override;
+
+ private:
+  TaskQueue& queue_;
+  Placement& placement_;
+};
+
+}  // namespace kmosaic
+
+#endif  // KMOSAIC_COORDINATOR_SERVICE_RUNNER_SERVICE_H_
