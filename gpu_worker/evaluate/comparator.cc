@@ -1,0 +1,405 @@
+#include "gpu_worker/evaluate/comparator.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
+namespace kmosaic {
+namespace {
+
+namespace v1 = kernelmosaic::v1;
+
+Comparison Wrong(v1::Verdict verdict, std::string reason) {
+  Comparison result;
+  result.verdict = verdict;
+  result.reason = std::move(reason);
+  return result;
+}
+
+bool IsSequence(const Value& value) {
+  return value.kind == Value::Kind::kList || value.kind == Value::Kind::kTuple;
+}
+
+std::string Name(const std::string& path) {
+  return path.empty() ? std::string("the output") : "output" + path;
+}
+
+// Empty when the two nest in the same way.
+std::string StructureDifference(const Value& expected, const Value& got, const std::string& path) {
+  if (IsSequence(expected) && IsSequence(got)) {
+    if (expected.items.size() != got.items.size()) {
+      return absl::StrCat(Name(path), " has ", got.items.size(), " items, expected ",
+                          expected.items.size());
+    }
+    for (size_t i = 0; i < expected.items.size(); ++i) {
+      std::string child = StructureDifference(expected.items[i], got.items[i],
+                                              absl::StrCat(path, "[", i, "]"));
+      if (!child.empty()) return child;
+    }
+    return "";
+  }
+  if (expected.kind != got.kind) {
+    return absl::StrCat(Name(path), " is a ", KindName(got.kind), ", expected a ",
+                        KindName(expected.kind));
+  }
+  if (expected.kind == Value::Kind::kDict) {
+    if (expected.entries.size() != got.entries.size()) {
+      return absl::StrCat(Name(path), " has ", got.entries.size(), " entries, expected ",
+                          expected.entries.size());
+    }
+    for (size_t i = 0; i < expected.entries.size(); ++i) {
+      if (expected.entries[i].first != got.entries[i].first) {
+        return absl::StrCat(Name(path), " has no entry '", expected.entries[i].first, "'");
+      }
+      std::string child =
+          StructureDifference(expected.entries[i].second, got.entries[i].second,
+                              absl::StrCat(path, ".", expected.entries[i].first));
+      if (!child.empty()) return child;
+    }
+  }
+  return "";
+}
+
+// "cuda" of "cuda:0".
+std::string DeviceType(const std::string& device) { return device.substr(0, device.find(':')); }
+
+enum class NumberClass { kFinite, kNaN, kPlusInfinity, kMinusInfinity };
+
+NumberClass Classify(double value) {
+  if (std::isnan(value)) return NumberClass::kNaN;
+  if (std::isinf(value)) {
+    return value > 0 ? NumberClass::kPlusInfinity : NumberClass::kMinusInfinity;
+  }
+  return NumberClass::kFinite;
+}
+
+std::vector<int64_t> Unravel(const Tensor& tensor, size_t component) {
+  int64_t flat = static_cast<int64_t>(component / Components(*tensor.dtype));
+  std::vector<int64_t> index(tensor.shape.size());
+  for (size_t d = tensor.shape.size(); d-- > 0;) {
+    index[d] = flat % tensor.shape[d];
+    flat /= tensor.shape[d];
+  }
+  return index;
+}
+
+// What the wrong part looks like, from what was seen on the way.
+struct Pattern {
+  size_t size = 0;
+  size_t zeros = 0;
+  size_t nans = 0;
+  size_t poisoned = 0;
+  size_t wrong = 0;
+  size_t wrong_poisoned = 0;
+  size_t wrong_zeros = 0;
+  size_t first_wrong = 0;
+  bool expected_all_zero = true;
+
+  std::string Words(const Tensor& got) const {
+    if (poisoned == size) return "all poison (never written)";
+    if (nans == size) return "all NaN";
+    if (zeros == size && !expected_all_zero) return "all zero";
+    std::string what;
+    if (wrong_poisoned == wrong) what = "never written";
+    if (wrong_zeros == wrong && wrong > 1) what = "zero";
+    // A tail: everything from the first wrong element on, but for chance hits.
+    size_t tail = size - first_wrong;
+    if (first_wrong > 0 && wrong > 1 && static_cast<double>(wrong) >= 0.9 * static_cast<double>(tail)) {
+      std::string words = absl::StrCat("tail from index ",
+                                       first_wrong / Components(*got.dtype));
+      return what.empty() ? words : absl::StrCat(words, ", ", what);
+    }
+    return what.empty() ? what : absl::StrCat("wrong elements are ", what);
+  }
+};
+
+bool IsPoison(const Tensor& tensor, size_t component, uint8_t poison) {
+  size_t width = ItemSize(*tensor.dtype) / Components(*tensor.dtype);
+  std::string_view bytes = tensor.bytes().substr(component * width, width);
+  return std::all_of(bytes.begin(), bytes.end(),
+                     [&](char c) { return static_cast<uint8_t>(c) == poison; });
+}
+
+std::string IndexText(const std::vector<int64_t>& index) {
+  return absl::StrCat("[", absl::StrJoin(index, ", "), "]");
+}
+
+class TensorComparison {
+ public:
+  TensorComparison(const Tensor& expected, const Tensor* expected64, const Tensor& got,
+                   const CompareOptions& options)
+      : expected_(expected), expected64_(expected64), got_(got), options_(options) {}
+
+  Comparison Run(const std::string& path, size_t leaf) {
+    if (IsFloating(*expected_.dtype)) {
+      CompareFloating();
+    } else {
+      CompareExactly();
+    }
+    Comparison result;
+    result.worst_error_ratio = worst_ratio_;
+    if (pattern_.wrong == 0 && !norm_exceeded_) return result;
+    result.verdict = v1::VERDICT_WRONG_OUTPUT;
+    size_t first = pattern_.wrong == 0 ? worst_ : pattern_.first_wrong;
+    mismatch_.set_output(static_cast<uint32_t>(leaf));
+    std::vector<int64_t> index = Unravel(got_, first);
+    for (int64_t i : index) mismatch_.add_index(i);
+    mismatch_.set_expected(Expected(first));
+    mismatch_.set_got(Got(first));
+    mismatch_.set_tolerance(first_tolerance_);
+    mismatch_.set_wrong_elements(pattern_.wrong);
+    mismatch_.set_elements(pattern_.size);
+    mismatch_.set_max_error(max_error_);
+    if (pattern_.wrong == 0) {
+      mismatch_.set_pattern("small error in the same direction or of lower precision everywhere");
+      result.reason = absl::StrFormat(
+          "%s is off by %.3g in its norm where %.3g is allowed, though no single element is: "
+          "lower precision than the task's dtype, or a bias",
+          Name(path), norm_, norm_bound_);
+    } else {
+      mismatch_.set_pattern(pattern_.Words(got_));
+      result.reason = absl::StrFormat(
+          "%s: %d of %d elements are wrong; first at %s: expected %.9g, got %.9g (tolerance %.3g)%s",
+          Name(path), pattern_.wrong, pattern_.size, IndexText(index), Expected(first), Got(first),
+          first_tolerance_,
+          mismatch_.pattern().empty() ? "" : absl::StrCat("; ", mismatch_.pattern()));
+    }
+    result.mismatch = std::move(mismatch_);
+    return result;
+  }
+
+ private:
+  double Got(size_t i) const { return Decode(*got_.dtype, got_.bytes().data(), i); }
+  double Expected(size_t i) const {
+    return Decode(*expected_.dtype, expected_.bytes().data(), i);
+  }
+
+  void Seen(size_t i, double got, double expected) {
+    if (got == 0) ++pattern_.zeros;
+    if (std::isnan(got)) ++pattern_.nans;
+    if (expected != 0) pattern_.expected_all_zero = false;
+    if (options_.poison.has_value() && IsPoison(got_, i, *options_.poison)) ++pattern_.poisoned;
+  }
+
+  void MarkWrong(size_t i, double got, double tolerance) {
+    if (pattern_.wrong++ == 0) {
+      pattern_.first_wrong = i;
+      first_tolerance_ = tolerance;
+    }
+    if (got == 0) ++pattern_.wrong_zeros;
+    if (options_.poison.has_value() && IsPoison(got_, i, *options_.poison)) {
+      ++pattern_.wrong_poisoned;
+    }
+  }
+
+  void CompareFloating() {
+    ToleranceField field(expected_, expected64_, options_.tolerance);
+    pattern_.size = field.size();
+    double squares = 0;
+    for (size_t i = 0; i < field.size(); ++i) {
+      double got = Got(i);
+      double baseline = field.Baseline(i);
+      double reference = field.Reference(i);
+      Seen(i, got, baseline);
+      NumberClass kind = Classify(got);
+      if (kind != NumberClass::kFinite) {
+        bool same = kind == Classify(baseline) ||
+                    kind == Classify(RoundTo(*expected_.dtype, reference));
+        if (!same) {
+          MarkWrong(i, got, field.At(i));
+          max_error_ = std::numeric_limits<double>::infinity();
+          worst_ratio_ = std::numeric_limits<double>::infinity();
+        }
+        continue;
+      }
+      if (!std::isfinite(baseline) && !std::isfinite(RoundTo(*expected_.dtype, reference))) {
+        MarkWrong(i, got, field.At(i));
+        max_error_ = std::numeric_limits<double>::infinity();
+        worst_ratio_ = std::numeric_limits<double>::infinity();
+        continue;
+      }
+      double error = std::numeric_limits<double>::infinity();
+      if (std::isfinite(reference)) error = std::abs(got - reference);
+      if (std::isfinite(baseline)) error = std::min(error, std::abs(got - baseline));
+      double tolerance = field.At(i);
+      if (std::isfinite(tolerance)) {
+        squares += error * error;
+        max_error_ = std::max(max_error_, error);
+        double ratio = error == 0 ? 0 : error / tolerance;
+        if (ratio > worst_ratio_) {
+          worst_ratio_ = ratio;
+          worst_ = i;
+        }
+      }
+      if (error > tolerance) MarkWrong(i, got, tolerance);
+    }
+    norm_ = std::sqrt(squares);
+    norm_bound_ = field.NormBound();
+    if (norm_ > norm_bound_ && pattern_.wrong == 0) {
+      norm_exceeded_ = true;
+      first_tolerance_ = field.At(worst_);
+      worst_ratio_ = std::max(worst_ratio_, norm_ / norm_bound_);
+    }
+  }
+
+  // Indexes, counts and truth values have no tolerance, but a float64 run may settle a
+  // tie in another way than the task's dtype does.
+  void CompareExactly() {
+    size_t width = ItemSize(*expected_.dtype);
+    pattern_.size = static_cast<size_t>(expected_.elements);
+    bool have64 = expected64_ != nullptr && expected64_->dtype == expected_.dtype;
+    for (size_t i = 0; i < pattern_.size; ++i) {
+      std::string_view got = got_.bytes().substr(i * width, width);
+      Seen(i, Got(i), Expected(i));
+      if (got == expected_.bytes().substr(i * width, width)) continue;
+      if (have64 && got == expected64_->bytes().substr(i * width, width)) continue;
+      max_error_ = std::max(max_error_, std::abs(Got(i) - Expected(i)));
+      worst_ratio_ = std::numeric_limits<double>::infinity();
+      MarkWrong(i, Got(i), 0);
+    }
+  }
+
+  const Tensor& expected_;
+  const Tensor* expected64_;
+  const Tensor& got_;
+  const CompareOptions& options_;
+  Pattern pattern_;
+  v1::Mismatch mismatch_;
+  double first_tolerance_ = 0;
+  double max_error_ = 0;
+  double worst_ratio_ = 0;
+  size_t worst_ = 0;
+  double norm_ = 0;
+  double norm_bound_ = 0;
+  bool norm_exceeded_ = false;
+};
+
+Comparison CompareTensors(const Tensor& expected, const Tensor* expected64, const Tensor& got,
+                          const std::string& path, size_t leaf, const CompareOptions& options) {
+  if (expected.shape != got.shape) {
+    return Wrong(v1::VERDICT_WRONG_SHAPE, absl::StrCat(Name(path), " is ", Describe(got),
+                                                       ", expected ", Describe(expected)));
+  }
+  if (expected.dtype_name != got.dtype_name) {
+    return Wrong(v1::VERDICT_WRONG_DTYPE, absl::StrCat(Name(path), " is ", Describe(got),
+                                                       ", expected ", Describe(expected)));
+  }
+  if (!expected.device.empty() && !got.device.empty() &&
+      DeviceType(expected.device) != DeviceType(got.device)) {
+    return Wrong(v1::VERDICT_WRONG_LAYOUT, absl::StrCat(Name(path), " is on ", got.device,
+                                                        ", expected on ", expected.device));
+  }
+  if (!expected.dtype.has_value()) {
+    return Wrong(v1::VERDICT_UNSUPPORTED,
+                 absl::StrCat(Name(path), " has dtype ", expected.dtype_name,
+                              ", which this worker cannot compare"));
+  }
+  const Tensor* reference64 =
+      expected64 != nullptr && expected64->dtype.has_value() &&
+              expected64->shape == expected.shape &&
+              Components(*expected64->dtype) == Components(*expected.dtype)
+          ? expected64
+          : nullptr;
+  return TensorComparison(expected, reference64, got, options).Run(path, leaf);
+}
+
+Comparison CompareScalars(const Value& expected, const Value* expected64, const Value& got,
+                          const std::string& path) {
+  bool same = true;
+  std::string words = KindName(expected.kind);
+  switch (expected.kind) {
+    case Value::Kind::kInt:
+      same = got.integer == expected.integer ||
+             (expected64 != nullptr && got.integer == expected64->integer);
+      words = absl::StrCat("expected ", expected.integer, ", got ", got.integer);
+      break;
+    case Value::Kind::kBool:
+      same = got.boolean == expected.boolean;
+      words = absl::StrCat("expected ", expected.boolean, ", got ", got.boolean);
+      break;
+    case Value::Kind::kString:
+      same = got.text == expected.text;
+      words = "another text than expected";
+      break;
+    case Value::Kind::kFloat: {
+      // A Python float that came from float32 arithmetic.
+      double reference = expected64 == nullptr ? expected.number : expected64->number;
+      double bound = 4 * std::abs(expected.number - reference) +
+                     0x1p-24 * 64 * std::max(std::abs(reference), std::abs(expected.number));
+      same = (std::isnan(got.number) && std::isnan(expected.number)) ||
+             got.number == expected.number || std::abs(got.number - reference) <= bound;
+      words = absl::StrCat("expected ", expected.number, ", got ", got.number);
+      break;
+    }
+    default:
+      break;
+  }
+  return same ? Comparison()
+              : Wrong(v1::VERDICT_WRONG_OUTPUT, absl::StrCat(Name(path), ": ", words));
+}
+
+}  // namespace
+
+Comparison CompareOutputs(const Value& expected, const Value* expected64, const Value& got,
+                          const CompareOptions& options) {
+  if (std::string difference = StructureDifference(expected, got, ""); !difference.empty()) {
+    return Wrong(v1::VERDICT_WRONG_SHAPE, difference);
+  }
+  std::vector<Leaf> want = Leaves(expected);
+  std::vector<Leaf> have = Leaves(got);
+  std::vector<Leaf> want64;
+  if (expected64 != nullptr && StructureDifference(expected, *expected64, "").empty()) {
+    want64 = Leaves(*expected64);
+  }
+  Comparison result;
+  for (size_t i = 0; i < want.size(); ++i) {
+    const Value* reference64 = want64.empty() ? nullptr : want64[i].value;
+    Comparison one;
+    if (want[i].value->kind == Value::Kind::kTensor) {
+      CompareOptions leaf_options = options;
+      if (i < options.scale_hints.size()) {
+        leaf_options.tolerance.scale_hint = options.scale_hints[i];
+      }
+      one = CompareTensors(want[i].value->tensor,
+                           reference64 == nullptr ? nullptr : &reference64->tensor,
+                           have[i].value->tensor, want[i].path, i, leaf_options);
+    } else {
+      one = CompareScalars(*want[i].value, reference64, *have[i].value, want[i].path);
+    }
+    result.worst_error_ratio = std::max(result.worst_error_ratio, one.worst_error_ratio);
+    if (one.verdict != v1::VERDICT_PASSED) {
+      one.worst_error_ratio = result.worst_error_ratio;
+      return one;
+    }
+  }
+  return result;
+}
+
+std::optional<Difference> FirstDifference(const Value& before, const Value& after) {
+  if (std::string difference = StructureDifference(before, after, ""); !difference.empty()) {
+    return Difference{0, "", difference};
+  }
+  std::vector<Leaf> old_leaves = Leaves(before);
+  std::vector<Leaf> new_leaves = Leaves(after);
+  for (size_t i = 0; i < old_leaves.size(); ++i) {
+    const Value& a = *old_leaves[i].value;
+    const Value& b = *new_leaves[i].value;
+    bool same = true;
+    if (a.kind == Value::Kind::kTensor) {
+      same = a.tensor.shape == b.tensor.shape && a.tensor.dtype_name == b.tensor.dtype_name &&
+             a.tensor.bytes() == b.tensor.bytes();
+    } else {
+      same = a.integer == b.integer && a.boolean == b.boolean && a.text == b.text &&
+             (a.number == b.number || (std::isnan(a.number) && std::isnan(b.number)));
+    }
+    if (!same) return Difference{i, old_leaves[i].path, "its content"};
+  }
+  return std::nullopt;
+}
+
+}  // namespace kmosaic

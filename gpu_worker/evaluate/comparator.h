@@ -1,0 +1,55 @@
+// Decides whether a candidate's outputs are those of the reference. Pure: works on
+// copies in this process's memory, knows nothing of processes.
+#ifndef KMOSAIC_GPU_WORKER_EVALUATE_COMPARATOR_H_
+#define KMOSAIC_GPU_WORKER_EVALUATE_COMPARATOR_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gpu_worker/evaluate/tolerance.h"
+#include "gpu_worker/evaluate/value.h"
+#include "kernelmosaic/v1/types.pb.h"
+
+namespace kmosaic {
+
+struct CompareOptions {
+  ToleranceOptions tolerance;
+  // One per leaf of the expected outputs (ToleranceOptions::scale_hint); may be empty.
+  std::vector<double> scale_hints;
+  // Byte that fresh memory was filled with: a run of it was never written.
+  std::optional<uint8_t> poison;
+};
+
+struct Comparison {
+  // PASSED, WRONG_SHAPE, WRONG_DTYPE, WRONG_LAYOUT, WRONG_OUTPUT, or UNSUPPORTED for a
+  // dtype that cannot be compared.
+  kernelmosaic::v1::Verdict verdict = kernelmosaic::v1::VERDICT_PASSED;
+  // One line for people; empty when PASSED.
+  std::string reason;
+  // Set for WRONG_OUTPUT of a tensor; seed and family are the caller's to fill in.
+  std::optional<kernelmosaic::v1::Mismatch> mismatch;
+  // Largest error as a multiple of its tolerance, over everything compared.
+  double worst_error_ratio = 0;
+};
+
+// `expected64` has the structure of `expected`, or is null. Structure first (lists and
+// tuples are the same), then shape, dtype, device, then values: floating elements within
+// ToleranceField, NaN and infinities where the reference has them and nowhere else,
+// everything else equal to `expected` or to `expected64`.
+Comparison CompareOutputs(const Value& expected, const Value* expected64, const Value& got,
+                          const CompareOptions& options);
+
+// Indexes (in Leaves order) of the leaves that differ in any byte or in structure;
+// nothing when they are the same.
+struct Difference {
+  size_t leaf = 0;
+  std::string path;
+  std::string what;
+};
+std::optional<Difference> FirstDifference(const Value& before, const Value& after);
+
+}  // namespace kmosaic
+
+#endif  // KMOSAIC_GPU_WORKER_EVALUATE_COMPARATOR_H_
