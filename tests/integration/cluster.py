@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-BIN = Path(os.environ["KMOSAIC_BIN"])
 ROOT = Path(__file__).resolve().parents[2]
-PYTHON = os.environ["KMOSAIC_PYTHON"]
+# ctest sets both; by hand the dev build and the checkout's own environment are used.
+BIN = Path(os.environ.get("KMOSAIC_BIN", ROOT / "build/dev/bin"))
+PYTHON = os.environ.get("KMOSAIC_PYTHON", str(ROOT / ".venv/bin/python"))
 # Long enough for a loaded two-core machine; nothing waits that long when all is well.
 PATIENCE_SECONDS = 240.0
 
