@@ -33,12 +33,12 @@ BINDING = re.compile(
 WEIGHT_SEED = 11
 
 
-def each_task() -> Any:
+def each_task() -> pytest.MarkDecorator:
     return pytest.mark.parametrize("task", TASKS, ids=lambda task: task.id)
 
 
 class Case:
-    """One seed of a task at reduced shapes: inputs and answers in the task's dtype and in double."""
+    """One seed of a task at reduced shapes; answers in the task's dtype and in double."""
 
     def __init__(self, task: Task, seed: int) -> None:
         self.module = load_module(task.oracle, task.id, task.config.get("scaled_shapes", {}))
