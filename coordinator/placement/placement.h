@@ -37,8 +37,11 @@ class Placement {
   //   CANCELLED            Cancel was called, or the placement is shutting down
   using Done = std::function<void(absl::StatusOr<v1::Slot>)>;
 
+  // How long a granted request had waited, for a metric. Must not call back.
+  using OnGrant = std::function<void(v1::Role, absl::Duration)>;
+
   // `clock` must outlive the placement. Makes the key that grants are signed with.
-  Placement(const PlacementTable::Options& options, const Clock& clock);
+  Placement(PlacementTable::Options options, const Clock& clock, OnGrant on_grant = nullptr);
   // Answers what still waits with CANCELLED.
   ~Placement();
   Placement(const Placement&) = delete;
@@ -71,7 +74,7 @@ class Placement {
   std::vector<v1::Worker> Workers() const;
 
   // For metrics: slots, waiting requests and wanted workers of each role.
-  PlacementTable::Figures Figures() const;
+  PlacementFigures Figures() const;
 
   // Does what is due by now. The timer thread calls it; tests with a FakeClock do too.
   void RunDue();
@@ -81,14 +84,18 @@ class Placement {
     Done done;
     v1::Role role = v1::ROLE_UNSPECIFIED;
   };
-  using Answers = std::vector<std::pair<Done, absl::StatusOr<v1::Slot>>>;
+  struct Answer {
+    Done done;
+    absl::StatusOr<v1::Slot> slot;
+  };
 
-  Answers TakeAnswers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<Answer> TakeAnswers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   v1::Slot ToSlot(const PlacementTable::Granted& granted, v1::Role role) const;
   void RunTimer();
 
   const Clock& clock_;
   const std::string key_;
+  const OnGrant on_grant_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -96,6 +103,7 @@ class Placement {
   std::map<uint64_t, Waiting> waiting_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_ticket_ ABSL_GUARDED_BY(mutex_) = 1;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  // Last: it uses the rest.
   std::thread timer_;
 };
 

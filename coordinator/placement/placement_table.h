@@ -4,6 +4,7 @@
 #define KMOSAIC_COORDINATOR_PLACEMENT_PLACEMENT_TABLE_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -20,6 +21,21 @@
 #include "kernelmosaic/v1/worker.pb.h"
 
 namespace kmosaic {
+
+struct PlacementFigures {
+  struct Role {
+    uint64_t total = 0;    // slots of workers that are not lost
+    uint64_t used = 0;     // of them granted
+    uint64_t waiting = 0;  // requests
+    uint64_t wanted = 0;   // workers, see demand.h
+  };
+  std::map<v1::Role, Role> roles;
+  std::map<v1::WorkerState, uint64_t> workers;
+  // Since the start.
+  uint64_t workers_lost = 0;
+  uint64_t slots_reclaimed = 0;
+  uint64_t unsatisfiable = 0;
+};
 
 // Not thread-safe.
 class PlacementTable {
@@ -48,6 +64,7 @@ class PlacementTable {
     std::string worker;
     std::string endpoint;
     absl::Duration ttl;
+    absl::Duration waited;
   };
 
   struct Outcome {
@@ -55,27 +72,10 @@ class PlacementTable {
     absl::StatusOr<Granted> result;
   };
 
-  struct RoleFigures {
-    uint64_t total = 0;    // slots of live workers
-    uint64_t used = 0;     // of them granted
-    uint64_t waiting = 0;  // requests
-    uint64_t wanted = 0;   // workers, see demand.h
-  };
-
-  struct Figures {
-    std::map<v1::Role, RoleFigures> roles;
-    std::map<v1::WorkerState, uint64_t> workers;
-    // Since the start.
-    uint64_t workers_lost = 0;
-    uint64_t slots_reclaimed = 0;
-    uint64_t unsatisfiable = 0;
-    // Waits of granted requests, drained by TakeWaits.
-  };
-
   PlacementTable(Options options, absl::Duration now);
 
-  // A worker's state. A new incarnation frees the slots of the earlier one. Returns whether
-  // it shall drain.
+  // A worker's state. A new incarnation frees the slots of the earlier one and ends an order
+  // to drain. Returns whether it shall drain.
   bool Sync(const v1::WorkerSyncRequest& request, absl::Time wall, absl::Duration now);
 
   // False for an unknown worker.
@@ -98,16 +98,13 @@ class PlacementTable {
   // Lost workers, expired waits and slots.
   void Tick(absl::Duration now);
 
-  // When Tick has something to do next; nothing when never.
-  std::optional<absl::Duration> NextDeadline() const;
-
   // Outcomes since the last call, in the order in which they came about.
   std::vector<Outcome> TakeOutcomes() { return std::exchange(outcomes_, {}); }
 
   std::vector<v1::Worker> Workers() const;
   std::optional<v1::Worker> FindWorker(const std::string& id) const;
 
-  struct Figures Figures(absl::Duration now);
+  PlacementFigures Figures(absl::Duration now) const;
 
   const Options& options() const { return options_; }
 
@@ -116,7 +113,6 @@ class PlacementTable {
     std::string worker;
     std::string holder;
     std::string group;
-    uint32_t weight = 1;
     v1::Role role = v1::ROLE_UNSPECIFIED;
     absl::Duration granted;
     absl::Duration expires;
@@ -125,12 +121,17 @@ class PlacementTable {
   absl::Duration Ttl(v1::Role role) const;
   // Grants while a request that waits and a slot that is free fit each other.
   void Match(absl::Duration now);
+  // Nothing when the request has to wait.
   WorkerRecord* ChooseWorker(const WaitQueue::Request& request);
   void Grant(const WaitQueue::Request& request, WorkerRecord& worker, absl::Duration now);
   void FreeSlot(std::map<std::string, GrantedSlot>::iterator slot, absl::Duration now);
-  void FreeSlotsOf(const std::string& worker, absl::Duration now);
+  size_t FreeSlotsWhere(const std::function<bool(const GrantedSlot&)>& which, absl::Duration now);
+  void LoseSilentWorkers(absl::Duration now);
+  void UpdateDemand();
   // Answers those whom no worker can serve any more.
   void FailUnsatisfiable(absl::Duration now);
+  absl::Status Expired(const WaitQueue::Request& request) const;
+  bool AnyMeets(const SlotRequirement& requirement) const;
   bool InGrace(const SlotRequirement& requirement, absl::Duration now) const;
 
   const Options options_;
@@ -142,7 +143,9 @@ class PlacementTable {
   std::vector<Outcome> outcomes_;
   uint64_t next_slot_ = 1;
   uint64_t grants_ = 0;
-  struct Figures counts_;
+  uint64_t workers_lost_ = 0;
+  uint64_t slots_reclaimed_ = 0;
+  uint64_t unsatisfiable_ = 0;
 };
 
 }  // namespace kmosaic
