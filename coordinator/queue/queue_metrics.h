@@ -1,4 +1,4 @@
-// Metrics of the queue; names and help stand here alone.
+// Metrics of the queue; names and help stand here and in the .cc alone.
 #ifndef KMOSAIC_COORDINATOR_QUEUE_QUEUE_METRICS_H_
 #define KMOSAIC_COORDINATOR_QUEUE_QUEUE_METRICS_H_
 
@@ -10,18 +10,18 @@ namespace kmosaic {
 struct QueueMetrics {
   explicit QueueMetrics(Metrics& metrics);
 
-  prometheus::Family<prometheus::Gauge>& items;              // {state}
-  prometheus::Family<prometheus::Gauge>& jobs;               // {state}
-  prometheus::Family<prometheus::Counter>& moves;            // {from,to}
-  prometheus::Family<prometheus::Counter>& stale_tokens;     // {verb}
+  prometheus::Family<prometheus::Gauge>& tasks;               // {state}
+  prometheus::Family<prometheus::Gauge>& jobs;                // {state}
+  prometheus::Family<prometheus::Counter>& task_transitions;  // {from,to}
+  prometheus::Family<prometheus::Counter>& stale_tokens;      // {verb}
   prometheus::Counter& expired_leases;
   prometheus::Counter& steps;
-  prometheus::Family<prometheus::Counter>& llm_tokens;       // {kind}
+  prometheus::Family<prometheus::Counter>& recorded_tokens;   // {kind}
   prometheus::Counter& commits;
   prometheus::Histogram& commit_seconds;
-  prometheus::Histogram& batch_commands;
-  prometheus::Gauge& disk_state;
-  prometheus::Gauge& disk_free_bytes;
+  prometheus::Histogram& commit_batch;
+  prometheus::Gauge& store_write_state;
+  prometheus::Gauge& store_free_bytes;
 };
 
 }  // namespace kmosaic

@@ -23,10 +23,11 @@ struct QueueRules {
   // Different workers that failed an item without a recorded step between them, after
   // which it is DEAD.
   uint32_t max_failed_workers = 3;
-  // A job with ready items that gets nothing rises by one priority band in this time.
-  absl::Duration ageing_step = absl::Minutes(1);
+  // A job that could be served rises by one priority band each time that this many grants
+  // went to others.
+  uint64_t ageing_grants = 50;
   // Most leases in one reply.
-  uint32_t max_grants = 64;
+  uint32_t max_grants = 16;
   // Items in no final state, over all jobs; more are refused.
   uint64_t max_open_items = 20'000'000;
   // Attempts that are kept for an item; older ones are dropped.

@@ -2,6 +2,7 @@
 #ifndef KMOSAIC_COORDINATOR_QUEUE_READER_H_
 #define KMOSAIC_COORDINATOR_QUEUE_READER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -17,52 +18,56 @@ namespace kmosaic {
 
 // One job in a snapshot: everything it returns belongs together. Costs the queue nothing.
 // One thread at a time; must not outlive the store, and should not be kept for long (the
-// store cannot drop what it sees).
+// store cannot drop what it sees). Every read fails with DATA_LOSS on a row that cannot be
+// understood.
 class JobReader {
  public:
   // NOT_FOUND when there is no such job.
   static absl::StatusOr<JobReader> Open(const TaskStore& store, const std::string& job);
 
+  const std::string& id() const { return job_.id(); }
+  // With endpoint.recordings.
   const v1::JobSpec& spec() const { return job_.spec(); }
-  // Number of the job inside the store: the first part of its keys.
-  uint64_t number() const { return number_; }
-  v1::Job job() const;
+  v1::JobState state() const;
   uint32_t items() const { return job_.items(); }
   uint32_t tasks() const { return job_.tasks(); }
 
-  // Item with everything but its conversation; OUT_OF_RANGE past the last one.
-  // `with_history`: also its attempts, oldest first.
+  // Item without its conversation; OUT_OF_RANGE past the last one. `history` is only
+  // filled `with_history`: its attempts, oldest first.
   absl::StatusOr<v1::Item> ReadItem(uint32_t number, bool with_history) const;
 
-  absl::StatusOr<v1::TaskSpec> ReadTask(const v1::Item& item) const;
+  // The task of item `number`.
+  absl::StatusOr<v1::TaskSpec> ReadTask(uint32_t number) const;
 
-  // The item's recorded conversation, in order.
-  absl::StatusOr<std::vector<v1::Step>> ReadSteps(uint32_t item) const;
+  // Its recorded conversation, in order.
+  absl::StatusOr<std::vector<v1::Step>> ReadSteps(uint32_t number) const;
 
-  // Calls `visit` for each item from `first` on, in order, until it returns false or an
-  // error. Without history.
-  absl::Status ForEachItem(uint32_t first,
-                           const std::function<absl::StatusOr<bool>(const v1::Item&)>& visit) const;
+  // Calls `visit` for each item from `first` on, in order and without history, until it
+  // returns false or an error, which is passed on.
+  using Visit = std::function<absl::StatusOr<bool>(const v1::Item&)>;
+  absl::Status ForEachItem(uint32_t first, const Visit& visit) const;
 
  private:
   JobReader() = default;
+  absl::StatusOr<v1::StoredTask> ReadTaskRow(uint32_t number) const;
+  // `row` is null for an item that nobody touched yet.
   absl::StatusOr<v1::Item> Assemble(uint32_t number, const v1::StoredItem* row) const;
+  absl::Status AddLastError(uint32_t number, const v1::StoredItem& row, v1::Item& item) const;
 
   std::shared_ptr<const StoreSnapshot> snapshot_;
   uint64_t number_ = 0;
   v1::StoredJob job_;
   v1::StoredJobState state_;
-  // Id of each task, by position.
-  std::vector<v1::StoredTask> task_table_;
 };
 
-// Up to `limit` events from `from_seq` on (0 and 1: from the first), and whether the last
-// of them is the one that ended the job. NOT_FOUND when there is no such job.
 struct EventPage {
   std::vector<v1::JobEvent> events;
-  // Nothing will follow, unless the job is retried.
+  // The job is over and nothing follows these events, unless it is retried.
   bool ended = false;
 };
+
+// Up to `limit` events of a job from `from_seq` on (0 and 1: from the first). NOT_FOUND
+// when there is no such job.
 absl::StatusOr<EventPage> ReadEvents(const TaskStore& store, const std::string& job,
                                      uint64_t from_seq, size_t limit);
 

@@ -1,0 +1,224 @@
+// The queue's rules: what each verb does to jobs, items and leases.
+//
+// Every verb is a step (state, request, context) -> (reply, effects). It reads no clock,
+// draws no random number and does no I/O but what it is handed: the same requests in the
+// same contexts give the same bytes. A verb that answers with an error has no effects.
+// The caller makes the effects durable before it lets anybody see a reply; when that
+// fails, the state in memory is worthless and the process ends.
+//
+// One sequencer owns one store. It does not assume that it is the only one in a process.
+//
+// Who wins:
+//   Cancel against Complete: the one that comes first. A Complete after the Cancel is taken
+//     as the end of the holder's work: the item is CANCELLED, and its result is stored as
+//     not verified. Steps that a holder still records are kept.
+//   Cancel against a grant: after a Cancel nothing of the job is granted.
+//   Expiry against any verb of the holder: a lease that is past its deadline is over with
+//     the next Tick; a verb that comes before that Tick renews it.
+//
+// Events: each change of a leased item, each step, each retried item and each change of the
+// job's state has one. The READY and DELAYED items that a Cancel ends have none of their
+// own: the job's CANCELLED event stands for them, and its RUNNING event for the CANCELLED
+// ones that a Retry brings back.
+#ifndef KMOSAIC_COORDINATOR_QUEUE_SEQUENCER_H_
+#define KMOSAIC_COORDINATOR_QUEUE_SEQUENCER_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "coordinator/queue/fair_share.h"
+#include "coordinator/queue/item_plan.h"
+#include "coordinator/queue/queue_rules.h"
+#include "coordinator/queue/records.h"
+#include "coordinator/queue/step_context.h"
+#include "coordinator/queue/submission.h"
+#include "coordinator/store/store_identity.h"
+#include "coordinator/store/task_store.h"
+#include "kernelmosaic/v1/admin.pb.h"
+#include "kernelmosaic/v1/runner.pb.h"
+
+namespace kmosaic {
+
+// A lease that was just given; whoever answers the runner adds task and steps from the
+// store.
+struct GrantedItem {
+  v1::LeaseToken token;
+  uint64_t job_number = 0;
+  uint32_t item = 0;
+  ItemPlace place;
+  std::string task_digest;
+  // Steps that earlier holders recorded.
+  uint32_t steps = 0;
+  std::shared_ptr<const v1::JobSpec> spec;
+};
+
+struct SyncResult {
+  std::vector<GrantedItem> granted;
+  std::vector<v1::HeldLease> held;
+  // There is something that the runner should hear at once.
+  bool urgent = false;
+};
+
+// Not thread-safe.
+class Sequencer {
+ public:
+  // Rebuilds the state from `store`, which must outlive the sequencer and which it only
+  // reads. Every lease on disk gets a full term from `now` on. DATA_LOSS when rows
+  // contradict each other.
+  static absl::StatusOr<std::unique_ptr<Sequencer>> Load(const QueueRules& rules,
+                                                         const StoreIdentity& identity,
+                                                         const TaskStore& store,
+                                                         const StepContext& now);
+
+  // Verbs on jobs; what they promise stands at TaskQueue and in job.proto.
+  absl::StatusOr<v1::SubmitResponse> Submit(const Submission& submission,
+                                            const StepContext& context, Effects& effects);
+  absl::StatusOr<v1::Job> Get(const std::string& id) const;
+  absl::StatusOr<v1::ListJobsResponse> List(const v1::ListJobsRequest& request) const;
+  absl::StatusOr<v1::Job> Cancel(const std::string& id, const StepContext& context,
+                                 Effects& effects);
+  absl::StatusOr<v1::Job> Pause(const std::string& id, const StepContext& context,
+                                Effects& effects);
+  absl::StatusOr<v1::Job> Resume(const std::string& id, const StepContext& context,
+                                 Effects& effects);
+  absl::StatusOr<v1::RetryJobResponse> Retry(const v1::RetryJobRequest& request,
+                                             const StepContext& context, Effects& effects);
+  // Also on a full disk: it makes room.
+  absl::StatusOr<v1::Job> Delete(const std::string& id, Effects& effects);
+
+  // The runner spoke: its leases are renewed, then it is given what Poll gives.
+  absl::StatusOr<SyncResult> Sync(const v1::RunnerSyncRequest& request,
+                                  const StepContext& context, Effects& effects);
+  // Orders and grants alone, for a Sync that waited: renews nothing.
+  absl::StatusOr<SyncResult> Poll(const v1::RunnerSyncRequest& request,
+                                  const StepContext& context, Effects& effects);
+  absl::Status RecordStep(const v1::RecordStepRequest& request, const StepContext& context,
+                          Effects& effects);
+  absl::Status Complete(const v1::CompleteRequest& request, const StepContext& context,
+                        Effects& effects);
+  absl::Status Release(const v1::ReleaseRequest& request, const StepContext& context,
+                       Effects& effects);
+  // CANCELLED for a lease of a cancelled job.
+  absl::Status CheckLease(const v1::LeaseToken& token, std::string* runner,
+                          std::shared_ptr<const v1::JobSpec>* spec, Effects& effects) const;
+
+  // Ends leases and delays that are due, at most `limit` of them. True when more are due.
+  bool Tick(const StepContext& context, Effects& effects, size_t limit);
+  // Steady time of the next thing that Tick will have to do; infinite when there is none.
+  absl::Duration NextDue() const;
+
+  // Gives each lease a full term: the coordinator itself stood still, not its runners.
+  void RenewAll(const StepContext& context);
+
+  // Something could be granted now.
+  bool HasWork() const { return fair_.Pick().has_value(); }
+
+  // Last, after the verbs of a batch: adds rows of the jobs that they changed.
+  void Finish(Effects& effects);
+
+  std::vector<v1::Runner> Runners() const;
+  // Sums over all jobs, and jobs by state.
+  v1::JobCounts TotalCounts() const;
+  std::map<v1::JobState, uint64_t> JobsByState() const;
+
+ private:
+  struct RunnerRecord {
+    v1::Runner shown;
+    absl::Duration heard;
+  };
+  // Steady time, job, item.
+  using Due = std::tuple<absl::Duration, uint64_t, uint32_t>;
+
+  Sequencer(const QueueRules& rules, const StoreIdentity& identity, const TaskStore& store);
+
+  // sequencer.cc: state shared by all verbs.
+  absl::Status LoadJob(uint64_t number, std::string_view row, const StoreSnapshot& snapshot,
+                       const StepContext& now);
+  absl::Status LoadTasks(JobRecord& job, uint32_t count, const StoreSnapshot& snapshot);
+  absl::Status LoadItems(JobRecord& job, const StoreSnapshot& snapshot, const StepContext& now);
+  absl::StatusOr<JobRecord*> FindJob(const std::string& id);
+  absl::StatusOr<const JobRecord*> FindJob(const std::string& id) const;
+  void SaveItem(const JobRecord& job, uint32_t number, Effects& effects);
+  // What a Move is told to people with; none for the bulk of a Cancel or Retry.
+  struct Why {
+    std::string reason;
+    v1::Verdict verdict = v1::VERDICT_UNSPECIFIED;
+    bool event = true;
+  };
+  // Changes state, counters, indexes and row of an item. Before: `lease` is set exactly for
+  // a move to LEASED, not_before and due for one to DELAYED. Aborts when the move does not
+  // exist.
+  void Move(JobRecord& job, uint32_t number, v1::ItemState to, const Why& why,
+            const StepContext& context, Effects& effects);
+  void AppendEvent(JobRecord& job, v1::JobEvent event, const StepContext& context,
+                   Effects& effects);
+  void AppendItemEvent(JobRecord& job, uint32_t number, v1::ItemState from, const Why& why,
+                       const StepContext& context, Effects& effects);
+  void AppendJobEvent(JobRecord& job, const StepContext& context, Effects& effects);
+  // Marks the job finished when its last open item ended.
+  void FinishJobIfOver(JobRecord& job, const StepContext& context, Effects& effects);
+  void RefreshShare(const JobRecord& job);
+  absl::Status CheckDisk(const StepContext& context) const;
+
+  // sequencer_jobs.cc
+  // Takes back a Cancel, for leases and for the items that nobody had touched.
+  void Revive(JobRecord& job, uint64_t untouched);
+  void RetryItem(JobRecord& job, uint32_t number, const Why& why, const StepContext& context,
+                 Effects& effects);
+
+  // sequencer_leases.cc
+  struct Held {
+    JobRecord* job = nullptr;
+    uint32_t number = 0;
+    ItemRecord* item = nullptr;
+  };
+  // The item that `token` currently leases; FAILED_PRECONDITION otherwise.
+  absl::StatusOr<Held> FindHeld(const v1::LeaseToken& token, const char* verb,
+                                Effects& effects) const;
+  // The item whose newest attempt `token` names, in any state; null when there is none.
+  Held FindNewest(const v1::LeaseToken& token) const;
+  void Renew(const Held& held, const StepContext& context);
+  void SetDeadline(const JobRecord& job, uint32_t number, absl::Duration deadline);
+  GrantedItem GrantNext(JobRecord& job, const std::string& runner, const StepContext& context,
+                        Effects& effects);
+  // Ends the lease: attempt row, holder, indexes. The caller moves the item on.
+  void EndLease(const Held& held, v1::AttemptEnd how, const std::string& outcome,
+                v1::FailureClass failure, const StepContext& context, Effects& effects);
+  // Moves an item whose lease has ended to `to`, or to CANCELLED with its job.
+  void Settle(const Held& held, v1::ItemState to, const Why& why, const StepContext& context,
+              Effects& effects);
+  absl::Status CheckStep(const v1::Step& step) const;
+  void Expire(JobRecord& job, uint32_t number, const StepContext& context, Effects& effects);
+  absl::StatusOr<std::string> StepDigest(const Held& held, uint32_t step) const;
+
+  const QueueRules rules_;
+  const StoreIdentity identity_;
+  const TaskStore& store_;
+
+  std::map<uint64_t, std::unique_ptr<JobRecord>> jobs_;
+  std::unordered_map<std::string, JobRecord*> jobs_by_id_;
+  std::unordered_map<std::string, JobRecord*> jobs_by_request_;
+  // Tasks of jobs that name each TaskSpec.
+  std::unordered_map<std::string, uint64_t> spec_users_;
+  uint64_t next_job_ = 1;
+  uint64_t open_items_ = 0;
+
+  FairShare fair_;
+  std::set<Due> deadlines_;
+  std::set<Due> delays_;
+  std::map<std::string, RunnerRecord> runners_;
+};
+
+}  // namespace kmosaic
+
+#endif  // KMOSAIC_COORDINATOR_QUEUE_SEQUENCER_H_
