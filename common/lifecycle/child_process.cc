@@ -66,6 +66,7 @@ absl::StatusOr<ChildProcess> ChildProcess::Start(const Options& options) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (getppid() != parent) _exit(127);
     }
+    if (options.own_process_group) setpgid(0, 0);
     if (options.pipe_stdout) dup2(stdout_pipe[1], STDOUT_FILENO);
     if (!options.stderr_path.empty()) {
       int fd = open(options.stderr_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);

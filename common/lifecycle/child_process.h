@@ -31,6 +31,9 @@ class ChildProcess {
     // The kernel kills the child when the thread that started it ends. Start such
     // children from a thread that lives as long as the process.
     bool die_with_parent = true;
+    // A group of its own: Ctrl-C on the terminal reaches this process alone, which then
+    // decides in what order its children end.
+    bool own_process_group = false;
   };
 
   // NOT_FOUND when there is no such program.
