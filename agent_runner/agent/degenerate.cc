@@ -1,0 +1,27 @@
+#include "agent_runner/agent/degenerate.h"
+
+#include <cstddef>
+
+namespace kmosaic {
+namespace {
+
+constexpr size_t kTailBytes = 1500;
+constexpr size_t kLongestPeriod = 200;
+constexpr size_t kPercentEqual = 97;
+
+}  // namespace
+
+bool EndsInRepetition(std::string_view text) {
+  if (text.size() < kTailBytes) return false;
+  std::string_view tail = text.substr(text.size() - kTailBytes);
+  for (size_t period = 1; period <= kLongestPeriod; ++period) {
+    size_t equal = 0;
+    for (size_t i = period; i < tail.size(); ++i) {
+      if (tail[i] == tail[i - period]) ++equal;
+    }
+    if (equal * 100 >= (tail.size() - period) * kPercentEqual) return true;
+  }
+  return false;
+}
+
+}  // namespace kmosaic

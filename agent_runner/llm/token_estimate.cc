@@ -1,0 +1,23 @@
+#include "agent_runner/llm/token_estimate.h"
+
+namespace kmosaic {
+namespace {
+
+constexpr uint64_t kBytesPerToken = 3;
+constexpr uint64_t kTokensPerMessage = 8;
+
+}  // namespace
+
+uint64_t EstimateTokens(std::string_view text) {
+  return (text.size() + kBytesPerToken - 1) / kBytesPerToken;
+}
+
+uint64_t EstimateTokens(const std::vector<v1::ChatMessage>& messages) {
+  uint64_t tokens = 0;
+  for (const v1::ChatMessage& message : messages) {
+    tokens += EstimateTokens(message.content()) + kTokensPerMessage;
+  }
+  return tokens;
+}
+
+}  // namespace kmosaic
