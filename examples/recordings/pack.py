@@ -4,8 +4,8 @@
     python3 examples/recordings/pack.py --check   exits with 1 when demo.jsonl is out of date
 
 Each reply is a Markdown file replies/<task>/<turn>.md. What stands between the two lines of
-dashes at its top is for the tests (which verdict the code in the reply has to get) and does not
-go into the recording.
+dashes at its top is for the tests (which verdict the code in the reply has to get, whether an
+optimisation pays) and does not go into the recording.
 """
 
 from __future__ import annotations
