@@ -194,9 +194,8 @@ v1::Slot Placement::ToSlot(const PlacementTable::Granted& granted, v1::Role role
 void Placement::RunTimer() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    changed_.wait_for(lock, kTick, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      return stopping_;
-    });
+    changed_.wait_for(lock, kTick,
+                      [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_; });
     if (stopping_) return;
     lock.unlock();
     RunDue();

@@ -29,8 +29,9 @@ bool PlacementTable::Sync(const v1::WorkerSyncRequest& request, absl::Time wall,
   for (const v1::RoleSlots& slots : request.slots()) {
     worker.slots[slots.role()].total = slots.total();
   }
-  std::erase_if(worker.slots,
-                [](const auto& entry) { return entry.second.total == 0 && entry.second.used == 0; });
+  std::erase_if(worker.slots, [](const auto& entry) {
+    return entry.second.total == 0 && entry.second.used == 0;
+  });
   UpdateDemand();
   bool drain = worker.drain_ordered;
   Match(now);
@@ -198,8 +199,8 @@ void PlacementTable::Grant(const WaitQueue::Request& request, WorkerRecord& work
                            absl::Duration now) {
   v1::Role role = request.asked.requirement.role;
   std::string id = absl::StrCat(options_.slot_prefix, "-", next_slot_++);
-  slots_[id] = {worker.said.worker(), request.asked.holder, request.asked.group, role,
-                now,                  now + Ttl(role)};
+  slots_[id] = {worker.said.worker(), request.asked.holder, request.asked.group, role, now,
+                now + Ttl(role)};
   ++worker.slots[role].used;
   worker.last_grant = ++grants_;
   queue_.AddHeld(role, request.asked.group, request.asked.weight);
@@ -294,10 +295,10 @@ absl::Status PlacementTable::Expired(const WaitQueue::Request& request) const {
     return absl::UnavailableError(
         absl::StrCat("no worker registered yet: ", WhyUnsatisfiable(workers_, requirement)));
   }
-  return absl::DeadlineExceededError(absl::StrCat(
-      "no free slot for ", Describe(requirement), " within ",
-      absl::FormatDuration(request.asked.wait), "; of the fitting workers ", busy, " busy, ",
-      draining, " draining, ", sick, " sick"));
+  return absl::DeadlineExceededError(
+      absl::StrCat("no free slot for ", Describe(requirement), " within ",
+                   absl::FormatDuration(request.asked.wait), "; of the fitting workers ", busy,
+                   " busy, ", draining, " draining, ", sick, " sick"));
 }
 
 bool PlacementTable::AnyMeets(const SlotRequirement& requirement) const {

@@ -80,8 +80,8 @@ std::optional<WaitQueue::Request> WaitQueue::TakeFirst(
     if (requirement->first.role != role || !open(requirement->first)) continue;
     for (auto line = requirement->second.begin(); line != requirement->second.end(); ++line) {
       const Group& group = groups_[{role, line->first}];
-      candidates.push_back({static_cast<double>(group.held) / group.weight, group.turn,
-                            requirement, line});
+      candidates.push_back(
+          {static_cast<double>(group.held) / group.weight, group.turn, requirement, line});
     }
   }
   // Lines of one group differ only in their oldest request.

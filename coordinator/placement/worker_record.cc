@@ -26,7 +26,9 @@ bool HasLabel(const WorkerRecord& worker, const std::string& key, const std::str
   return label != worker.said.labels().end() && label->second == value;
 }
 
-std::string Workers(size_t count) { return absl::StrCat(count, count == 1 ? " worker" : " workers"); }
+std::string Workers(size_t count) {
+  return absl::StrCat(count, count == 1 ? " worker" : " workers");
+}
 
 using Candidates = std::vector<const WorkerRecord*>;
 
@@ -95,8 +97,8 @@ v1::Worker WorkerRecord::ToWire() const {
     out->set_used(count.used);
   }
   worker.set_health_reason(said.health_reason());
-  *worker.mutable_last_sync() = google::protobuf::util::TimeUtil::NanosecondsToTimestamp(
-      absl::ToUnixNanos(last_sync_wall));
+  *worker.mutable_last_sync() =
+      google::protobuf::util::TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(last_sync_wall));
   *worker.mutable_device() = said.device();
   return worker;
 }
@@ -145,13 +147,14 @@ std::string WhyUnsatisfiable(const std::map<std::string, WorkerRecord>& workers,
       with_role, [&](const WorkerRecord& worker) { return HasDevice(worker, requirement.device); });
   if (with_device.empty()) {
     return absl::StrCat(prefix, "none of the ", Workers(with_role.size()), " with ", role,
-                        " slots has the device ", DeviceName(requirement.device), " (there: ",
-                        DevicesOf(with_role), ")");
+                        " slots has the device ", DeviceName(requirement.device),
+                        " (there: ", DevicesOf(with_role), ")");
   }
   for (const auto& [key, value] : requirement.labels) {
-    Candidates labelled = Keep(with_device, [&key = key, &value = value](const WorkerRecord& worker) {
-      return HasLabel(worker, key, value);
-    });
+    Candidates labelled =
+        Keep(with_device, [&key = key, &value = value](const WorkerRecord& worker) {
+          return HasLabel(worker, key, value);
+        });
     if (labelled.empty()) {
       return absl::StrCat(prefix, "none of the ", Workers(with_device.size()),
                           " with that role and device has ", key, "=", value, " (",

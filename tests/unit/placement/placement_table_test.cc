@@ -9,8 +9,7 @@ class Fleet {
  public:
   explicit Fleet(PlacementTable::Options options = {}) : table(options, absl::ZeroDuration()) {}
 
-  void Worker(const std::string& id, uint32_t slots,
-              std::map<std::string, std::string> labels = {},
+  void Worker(const std::string& id, uint32_t slots, std::map<std::string, std::string> labels = {},
               const std::string& incarnation = "first", v1::Role role = v1::ROLE_VERIFY) {
     v1::WorkerSyncRequest request = Say(id, slots, std::move(labels), incarnation, role);
     table.Sync(request, absl::UnixEpoch(), now);
@@ -424,8 +423,7 @@ TEST_CASE("draining and sick workers keep their slots and get no new work") {
   }
   SECTION("and the order reaches the worker with each sync until it restarts") {
     CHECK(fleet.table.Sync(Fleet::Say("w1", 2), absl::UnixEpoch(), fleet.now));
-    CHECK_FALSE(
-        fleet.table.Sync(Fleet::Say("w1", 2, {}, "second"), absl::UnixEpoch(), fleet.now));
+    CHECK_FALSE(fleet.table.Sync(Fleet::Say("w1", 2, {}, "second"), absl::UnixEpoch(), fleet.now));
     CHECK_FALSE(fleet.Waits(waits));
   }
   SECTION("and a sick worker may become well") {
@@ -510,8 +508,9 @@ TEST_CASE("random events keep the table's promises") {
           break;
         case 4:
           if (pick(10) == 0) ++incarnations[worker];
-          fleet.Worker(worker, 2, worker == "w1" ? std::map<std::string, std::string>{{"odd", "yes"}}
-                                                 : std::map<std::string, std::string>{},
+          fleet.Worker(worker, 2,
+                       worker == "w1" ? std::map<std::string, std::string>{{"odd", "yes"}}
+                                      : std::map<std::string, std::string>{},
                        std::to_string(incarnations[worker]));
           break;
         case 5:

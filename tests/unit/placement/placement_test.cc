@@ -118,8 +118,7 @@ TEST_CASE("what waits when the placement goes is cancelled") {
 TEST_CASE("the wait of a granted request is observed") {
   FakeClock clock;
   std::vector<absl::Duration> waits;
-  Placement placement({}, clock,
-                      [&](v1::Role, absl::Duration waited) { waits.push_back(waited); });
+  Placement placement({}, clock, [&](v1::Role, absl::Duration waited) { waits.push_back(waited); });
   Asked asked = Ask(placement);
   clock.Advance(absl::Seconds(3));
   placement.Sync(Worker("w1", 1));

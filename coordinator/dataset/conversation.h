@@ -1,0 +1,38 @@
+// The durable steps of an item as the messages and turns that a dataset shows.
+#ifndef KMOSAIC_COORDINATOR_DATASET_CONVERSATION_H_
+#define KMOSAIC_COORDINATOR_DATASET_CONVERSATION_H_
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/base/enum_names.h"
+#include "kernelmosaic/v1/task.pb.h"
+
+namespace kmosaic {
+
+// One reply of the model and what came of it. Positions, so that it may be copied.
+struct Turn {
+  // In the item's steps.
+  size_t reply = 0;
+  std::optional<size_t> result;
+  // In Conversation::messages: the assistant's message.
+  size_t message = 0;
+};
+
+struct Conversation {
+  // At most one system message, first; then user and assistant take turns, the user first
+  // and the assistant last.
+  std::vector<v1::ChatMessage> messages;
+  std::vector<Turn> turns;
+};
+
+// Neighbouring messages of one role that a turn added become one message (with an empty
+// line between them). INVALID_ARGUMENT with the step when steps are missing or roles do
+// not alternate even so; NOT_FOUND when there is no reply at all.
+absl::StatusOr<Conversation> ReadConversation(const std::vector<v1::Step>& steps);
+
+}  // namespace kmosaic
+
+#endif  // KMOSAIC_COORDINATOR_DATASET_CONVERSATION_H_
