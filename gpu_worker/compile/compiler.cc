@@ -1,9 +1,7 @@
 #include "gpu_worker/compile/compiler.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -12,6 +10,7 @@
 #include "common/base/status.h"
 #include "gpu_worker/compile/build_failure.h"
 #include "gpu_worker/compile/build_log.h"
+#include "gpu_worker/compile/plan_files.h"
 
 namespace kmosaic {
 namespace {
@@ -42,30 +41,6 @@ std::string Manifest(const CompileJob& job) {
                {"arch", job.arch},
                {"toolchain", job.toolchain},
                {"extensions", extensions}});
-}
-
-absl::Status WriteText(const fs::path& path, const std::string& text) {
-  std::error_code error;
-  fs::create_directories(path.parent_path(), error);
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  out << text;
-  out.close();
-  if (!out) return ErrnoStatus(errno, absl::StrCat("write ", path.string()));
-  return absl::OkStatus();
-}
-
-absl::Status WriteSources(const BuildPlan& plan, const fs::path& directory) {
-  std::error_code error;
-  fs::create_directories(directory, error);
-  if (error) return ErrnoStatus(error.value(), absl::StrCat("mkdir ", directory.string()));
-  for (const BuildPlan::File& file : plan.files) {
-    fs::path name = fs::path(file.name).lexically_normal();
-    if (name.is_absolute() || name.empty() || *name.begin() == "..") {
-      return absl::InternalError(absl::StrCat("build plan writes outside its directory: ", file.name));
-    }
-    KMOSAIC_RETURN_IF_ERROR(WriteText(directory / name, file.text));
-  }
-  return absl::OkStatus();
 }
 
 // How bad a failure is for the answer: the machine's trouble comes before the source's.
@@ -127,7 +102,7 @@ absl::StatusOr<BuildOutcome> Compiler::Build(const CompileJob& job, const std::s
   for (size_t i = 0; i < job.extensions.size() && outcome.ok(); ++i) {
     const BuildPlan& plan = job.extensions[i].plan;
     fs::path work = fs::path(directory) / absl::StrCat("ext", i);
-    KMOSAIC_RETURN_IF_ERROR(WriteSources(plan, work));
+    KMOSAIC_RETURN_IF_ERROR(WritePlanFiles(plan, work.string()));
     std::vector<Run> runs;
     for (const std::vector<std::string>& command : plan.commands) {
       CommandRequest request;
@@ -195,7 +170,7 @@ absl::StatusOr<BuildOutcome> Compiler::Build(const CompileJob& job, const std::s
     outcome.files.clear();
     return outcome;
   }
-  KMOSAIC_RETURN_IF_ERROR(WriteText(fs::path(directory) / "manifest.json", Manifest(job)));
+  KMOSAIC_RETURN_IF_ERROR(WriteTextFile(directory + "/manifest.json", Manifest(job)));
   outcome.files.push_back("manifest.json");
   return outcome;
 }

@@ -103,7 +103,7 @@ absl::StatusOr<Value> Parse(const json& node, const std::shared_ptr<const std::s
     if (!v.is_boolean()) return Malformed("bool without a truth value");
     value.kind = Value::Kind::kBool;
     value.boolean = v.get<bool>();
-  } else if (kind == "str") {
+  } else if (kind == "str" || kind == "dtype") {
     if (!v.is_string()) return Malformed("str without a text");
     value.kind = Value::Kind::kString;
     value.text = v.get<std::string>();

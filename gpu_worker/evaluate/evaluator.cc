@@ -1,0 +1,324 @@
+#include "gpu_worker/evaluate/evaluator.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/digest.h"
+#include "common/base/enum_names.h"
+#include "common/base/status.h"
+#include "common/base/text.h"
+#include "gpu_worker/evaluate/extension_source.h"
+#include "gpu_worker/evaluate/source_labels.h"
+#include "gpu_worker/evaluate/verifier.h"
+
+namespace kmosaic {
+namespace {
+
+using nlohmann::json;
+
+// Where the constructors' random numbers start, in the reference and in the solution;
+// KernelBench's seed.
+constexpr uint64_t kWeightSeed = 42;
+constexpr size_t kMaxSourceBytes = 4 << 20;
+
+std::string Text(const json& reply, const char* key) {
+  auto found = reply.find(key);
+  return found != reply.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+absl::Status CheckRequest(const v1::KernelRequest& request, const Device& device) {
+  const v1::EvaluationOptions& options = request.options();
+  auto bad = [](const std::string& what) { return absl::InvalidArgumentError(what); };
+  if (options.device() != v1::DEVICE_KIND_UNSPECIFIED && options.device() != device.kind()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("this worker has device ", DeviceName(device.kind()), ", the request wants ",
+                     DeviceName(options.device())));
+  }
+  if (!(options.scale() >= 0 && options.scale() <= 1)) {
+    return bad(absl::StrCat("scale is ", options.scale(), ", not between 0 and 1"));
+  }
+  if (options.public_seeds() > 100 || options.secret_seeds() > 1000) {
+    return bad("more than 100 public or 1000 secret seeds");
+  }
+  if (request.solution().source().empty()) return bad("the solution has no source");
+  if (request.solution().source().size() > kMaxSourceBytes ||
+      request.oracle().reference().size() > kMaxSourceBytes) {
+    return bad("a source is larger than 4 MiB");
+  }
+  if (request.oracle().reference().empty()) return bad("the oracle has no reference");
+  switch (request.solution().contract()) {
+    case v1::CONTRACT_MODELNEW:
+      return absl::OkStatus();
+    case v1::CONTRACT_CUDA:
+      return request.oracle().has_entry()
+                 ? absl::OkStatus()
+                 : bad("a solution of contract cuda needs an oracle with an entry");
+    default:
+      return bad("the solution names no contract");
+  }
+}
+
+}  // namespace
+
+struct Evaluator::Work {
+  const v1::KernelRequest& request;
+  Cancellation* cancellation;
+  v1::EvaluationReport report;
+  double scale = 1;
+  bool is_entry = false;
+  std::unique_ptr<Reference> reference;
+  // Of the collect stage; empty for an entry.
+  std::vector<ExtensionSource> extensions;
+
+  bool cancelled() const { return cancellation->cancelled(); }
+};
+
+Evaluator::Evaluator(Options options) : options_(std::move(options)) {}
+
+absl::StatusOr<v1::EvaluationReport> Evaluator::Evaluate(const v1::KernelRequest& request,
+                                                         v1::Role last_stage,
+                                                         Cancellation* cancellation) const {
+  KMOSAIC_RETURN_IF_ERROR(CheckRequest(request, *options_.device));
+  if (last_stage == v1::ROLE_UNSPECIFIED) last_stage = v1::ROLE_VERIFY;
+  if (last_stage == v1::ROLE_BENCHMARK && !options_.device->is_emulated()) {
+    return absl::UnimplementedError(
+        "this version does not measure times; ask for stages up to verify");
+  }
+  Work work{request, cancellation, {}};
+  v1::EvaluationReport& report = work.report;
+  *report.mutable_device() = options_.device->info();
+  report.mutable_device()->set_torch(options_.torch);
+  report.mutable_device()->set_worker(options_.worker);
+  report.set_unsandboxed(options_.unsandboxed);
+  for (const std::string& label : SourceLabels(request.solution().source())) {
+    report.add_labels(label);
+  }
+  const v1::EvaluationOptions& wanted = request.options();
+  work.scale = wanted.scale() > 0 ? wanted.scale() : options_.device->default_scale();
+  work.is_entry = request.solution().contract() == v1::CONTRACT_CUDA;
+  Reference::Options reference;
+  reference.oracle = request.oracle();
+  reference.device = DeviceName(options_.device->kind());
+  reference.scale = work.scale;
+  reference.weight_seed = kWeightSeed;
+  reference.want_parameters = work.is_entry;
+  reference.torch = options_.torch;
+  reference.limits = options_.limits;
+  work.reference = std::make_unique<Reference>(std::move(reference), options_.roles,
+                                               options_.references, cancellation);
+
+  auto finish = [&](const Conclusion& conclusion) -> absl::StatusOr<v1::EvaluationReport> {
+    // Whatever a cancelled call saw last is the cancellation's doing.
+    if (work.cancelled()) return absl::CancelledError("the evaluation was cancelled");
+    report.set_verdict(conclusion.verdict);
+    report.set_reason(ToValidUtf8(conclusion.reason));
+    return std::move(report);
+  };
+
+  auto built = Build(work, Device::Purpose::kRun);
+  if (auto* failed = std::get_if<Conclusion>(&built)) return finish(*failed);
+  if (last_stage == v1::ROLE_COMPILE) return finish(Conclusion());
+
+  absl::Duration start = options_.clock->Steady();
+  Conclusion verified = Verify(work, std::get<std::string>(built));
+  if (verified.passed() && options_.device->is_emulated()) verified = Count(work);
+  report.mutable_verify()->set_seconds(
+      absl::ToDoubleSeconds(options_.clock->Steady() - start));
+  if (verified.passed() && last_stage == v1::ROLE_BENCHMARK) {
+    report.mutable_verify()->add_notes("no times: an emulated device has none");
+  }
+  return finish(verified);
+}
+
+std::variant<std::vector<ExtensionSource>, Conclusion> Evaluator::Collect(Work& work) const {
+  auto collect = [&](const Parcel* init, const Parcel* inputs)
+      -> std::variant<std::vector<ExtensionSource>, Conclusion> {
+    auto role = options_.roles->Start(RoleKind::kCollect, options_.limits.role, {});
+    if (!role.ok()) return ConcludeMachine(Annotate(role.status(), "collect process"));
+    auto on_cancel = work.cancellation->OnCancel([process = role->get()] { process->Kill(); });
+    std::vector<UniqueFd> held;
+    std::vector<int> fds;
+    for (const Parcel* parcel : {init, inputs}) {
+      if (parcel == nullptr) continue;
+      auto fd = parcel->ToMemfd("collect");
+      if (!fd.ok()) return ConcludeMachine(fd.status());
+      held.push_back(*std::move(fd));
+      fds.push_back(held.back().get());
+    }
+    auto reply = (*role)->Call({{"op", "collect"},
+                                {"source", work.request.solution().source()},
+                                {"init", init == nullptr ? json() : init->node},
+                                {"inputs", inputs == nullptr ? json() : inputs->node},
+                                {"device", DeviceName(options_.device->kind())}},
+                               fds, options_.limits.collect);
+    if (!reply.ok()) {
+      work.report.set_output(ElideMiddle((*role)->Output(), 4096));
+      if (!(*role)->failure().has_value()) return ConcludeMachine(reply.status());
+      return ConcludeFailure(*(*role)->failure(), Untrusted::kSolution, "being imported");
+    }
+    auto ok = reply->message.find("ok");
+    if (ok == reply->message.end() || !ok->is_boolean() || !ok->get<bool>()) {
+      work.report.set_output(ElideMiddle((*role)->Output(), 4096));
+      return ConcludeRefusal(Text(reply->message, "verdict"), Text(reply->message, "error"),
+                             Untrusted::kSolution, false);
+    }
+    auto extensions = ParseExtensions(reply->message.value("extensions", json()));
+    if (!extensions.ok()) {
+      return Conclusion{v1::VERDICT_TAMPERING, std::string(extensions.status().message()), {}};
+    }
+    return *std::move(extensions);
+  };
+
+  // Most files build at import; only the others cost a run of the reference.
+  auto first = collect(nullptr, nullptr);
+  auto* refused = std::get_if<Conclusion>(&first);
+  if (refused == nullptr || refused->verdict != v1::VERDICT_NO_CUSTOM_KERNEL) return first;
+  auto shape = work.reference->Shape();
+  if (auto* failed = std::get_if<Conclusion>(&shape)) return *failed;
+  auto task_case = work.reference->Case(PublicSeeds(1)[0], "native", /*keep=*/true);
+  if (auto* failed = std::get_if<Conclusion>(&task_case)) return *failed;
+  return collect(&std::get<std::shared_ptr<const TaskShape>>(shape)->init,
+                 &std::get<std::shared_ptr<const TaskCase>>(task_case)->inputs);
+}
+
+std::variant<std::string, Conclusion> Evaluator::Build(Work& work, Device::Purpose purpose) const {
+  absl::Duration start = options_.clock->Steady();
+  v1::CompileReport& compile = *work.report.mutable_compile();
+  bool first = purpose == Device::Purpose::kRun;
+  if (first) compile.set_abi(work.is_entry ? "cuda" : options_.device->abi());
+  auto stop = [&] {
+    if (first) {
+      compile.set_seconds(absl::ToDoubleSeconds(options_.clock->Steady() - start));
+    }
+  };
+  if (first && !work.is_entry) {
+    auto collected = Collect(work);
+    if (auto* failed = std::get_if<Conclusion>(&collected)) {
+      stop();
+      return *failed;
+    }
+    work.extensions = std::get<std::vector<ExtensionSource>>(std::move(collected));
+  }
+  CompileJob job;
+  v1::DeviceInfo info = options_.device->info();
+  job.device = DeviceName(options_.device->kind());
+  job.contract = ContractName(work.request.solution().contract());
+  job.arch = info.arch();
+  job.toolchain = info.toolchain();
+  job.header_digest = options_.device->header_digest();
+  auto add = [&](ExtensionSource source,
+                 absl::StatusOr<BuildPlan> plan) -> std::optional<Conclusion> {
+    if (plan.ok()) {
+      job.extensions.push_back({std::move(source), *std::move(plan)});
+      return std::nullopt;
+    }
+    std::string words = ToValidUtf8(
+        std::string_view(plan.status().message().data(), plan.status().message().size()));
+    if (absl::IsInvalidArgument(plan.status())) {
+      compile.set_log(words);
+      return Conclusion{v1::VERDICT_COMPILE_ERROR, words, {}};
+    }
+    if (absl::IsUnimplemented(plan.status())) return Conclusion{v1::VERDICT_UNSUPPORTED, words, {}};
+    return ConcludeMachine(plan.status());
+  };
+  if (work.is_entry) {
+    const std::string& text = work.request.solution().source();
+    ExtensionSource source;
+    source.key = Sha256Hex(text);
+    source.name = "entry";
+    source.cuda_sources = {text};
+    if (auto failed = add(std::move(source), options_.device->PlanEntry(text, purpose))) {
+      stop();
+      return *failed;
+    }
+  } else {
+    for (const ExtensionSource& source : work.extensions) {
+      if (auto failed = add(source, options_.device->Plan(source, purpose))) {
+        stop();
+        return *failed;
+      }
+    }
+  }
+  auto built = options_.compiler->Compile(job, [&work] { return work.cancelled(); });
+  stop();
+  if (!built.ok()) return ConcludeMachine(built.status());
+  if (first) {
+    compile.set_cached(built->cached);
+    compile.set_artifact_digest(JobKey(job));
+    compile.set_log(built->outcome.log);
+    compile.set_log_dropped_bytes(built->outcome.log_dropped_bytes);
+  }
+  if (!built->outcome.ok()) return Conclusion{built->outcome.failure, built->outcome.reason, {}};
+  return built->directory;
+}
+
+Conclusion Evaluator::Verify(Work& work, const std::string& artifact) const {
+  auto held = options_.device->Lock(DeviceLock::Mode::kShared, [&work] { return work.cancelled(); });
+  if (!held.ok()) return ConcludeMachine(held.status());
+  const v1::EvaluationOptions& wanted = work.request.options();
+  work.report.mutable_verify()->set_scale(work.scale);
+  VerifyOptions options;
+  options.oracle = work.request.oracle();
+  options.candidate.solution = work.request.solution();
+  options.candidate.entry = work.request.oracle().entry();
+  options.candidate.device = DeviceName(options_.device->kind());
+  options.candidate.artifact = artifact;
+  options.candidate.weight_seed = kWeightSeed;
+  options.candidate.limits = options_.limits;
+  options.emulated = options_.device->is_emulated();
+  options.public_seeds =
+      PublicSeeds(wanted.public_seeds() > 0 ? wanted.public_seeds() : options_.public_seeds);
+  std::set<uint64_t> known(options.public_seeds.begin(), options.public_seeds.end());
+  uint32_t secret = wanted.secret_seeds() > 0 ? wanted.secret_seeds() : options_.secret_seeds;
+  while (options.secret_seeds.size() < secret) {
+    // torch takes 64 bits, but a signed number everywhere is one thing less to go wrong.
+    uint64_t seed = options_.random() >> 1;
+    if (known.insert(seed).second) options.secret_seeds.push_back(seed);
+  }
+  return Verifier(std::move(options), work.reference.get(), options_.roles, work.cancellation)
+      .Verify(&work.report);
+}
+
+Conclusion Evaluator::Count(Work& work) const {
+  auto note = [&](const std::string& text) {
+    work.report.mutable_verify()->add_notes(text);
+    return Conclusion();
+  };
+  auto built = Build(work, Device::Purpose::kCount);
+  if (auto* failed = std::get_if<Conclusion>(&built)) {
+    // It compiled without counting: that the other build fails is no fault of it.
+    return note(absl::StrCat("work not counted: ", failed->reason));
+  }
+  auto shape = work.reference->Shape();
+  auto task_case = work.reference->Case(PublicSeeds(1)[0], "native", /*keep=*/true);
+  if (std::holds_alternative<Conclusion>(shape) || std::holds_alternative<Conclusion>(task_case)) {
+    return note("work not counted: the reference is gone");
+  }
+  Candidate::Options options;
+  options.solution = work.request.solution();
+  options.entry = work.request.oracle().entry();
+  options.device = DeviceName(options_.device->kind());
+  options.artifact = std::get<std::string>(built);
+  options.weight_seed = kWeightSeed;
+  options.limits = options_.limits;
+  Candidate candidate(std::move(options), options_.roles, work.cancellation);
+  Conclusion loaded = candidate.Load(std::get<std::shared_ptr<const TaskShape>>(shape)->init);
+  if (!loaded.passed()) return note(absl::StrCat("work not counted: ", loaded.reason));
+  auto ran = candidate.Run(*std::get<std::shared_ptr<const TaskCase>>(task_case));
+  if (auto* failed = std::get_if<Conclusion>(&ran)) {
+    if (failed->verdict == v1::VERDICT_OUT_OF_BOUNDS) return *failed;
+    return note(absl::StrCat("work not counted: ", failed->reason));
+  }
+  RunResult& result = std::get<RunResult>(ran);
+  work.report.mutable_verify()->add_checks("every access");
+  if (auto seen = Conclude(result.findings);
+      seen.has_value() && seen->verdict == v1::VERDICT_OUT_OF_BOUNDS) {
+    return *seen;
+  }
+  if (result.work.has_value()) *work.report.mutable_work() = *result.work;
+  return Conclusion();
+}
+
+}  // namespace kmosaic

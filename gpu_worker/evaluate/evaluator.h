@@ -1,0 +1,67 @@
+// The stages of an evaluation, one after the other.
+#ifndef KMOSAIC_GPU_WORKER_EVALUATE_EVALUATOR_H_
+#define KMOSAIC_GPU_WORKER_EVALUATE_EVALUATOR_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/base/clock.h"
+#include "gpu_worker/compile/compiler.h"
+#include "gpu_worker/device/device.h"
+#include "gpu_worker/evaluate/cancellation.h"
+#include "gpu_worker/evaluate/limits.h"
+#include "gpu_worker/evaluate/reference.h"
+#include "gpu_worker/evaluate/role.h"
+#include "kernelmosaic/v1/kernel.pb.h"
+
+namespace kmosaic {
+
+// Thread-safe.
+class Evaluator {
+ public:
+  struct Options {
+    const Device* device = nullptr;  // these outlive the evaluator
+    Compiler* compiler = nullptr;
+    RoleStarter* roles = nullptr;
+    ReferenceCache* references = nullptr;
+    const Clock* clock = nullptr;
+    std::string worker;         // name, for reports
+    std::string torch;          // version
+    bool unsandboxed = false;
+    EvaluationLimits limits;
+    uint32_t public_seeds = 2;
+    uint32_t secret_seeds = 5;
+    // Secret seeds come from here.
+    std::function<uint64_t()> random;
+  };
+  explicit Evaluator(Options options);
+
+  // Runs the stages up to and including `last_stage` and stops at the first that fails.
+  // A failed candidate and a failed machine are reports. INVALID_ARGUMENT: the request
+  // makes no sense; CANCELLED: nobody waits any more; UNIMPLEMENTED: a stage that this
+  // worker does not have.
+  absl::StatusOr<kernelmosaic::v1::EvaluationReport> Evaluate(
+      const kernelmosaic::v1::KernelRequest& request, kernelmosaic::v1::Role last_stage,
+      Cancellation* cancellation) const;
+
+ private:
+  struct Work;
+
+  std::variant<std::vector<ExtensionSource>, struct Conclusion> Collect(Work& work) const;
+  // The artifact's directory.
+  std::variant<std::string, struct Conclusion> Build(Work& work, Device::Purpose purpose) const;
+  struct Conclusion Verify(Work& work, const std::string& artifact) const;
+  // Runs once more with counting, which also checks every access exactly.
+  struct Conclusion Count(Work& work) const;
+
+  const Options options_;
+};
+
+}  // namespace kmosaic
+
+#endif  // KMOSAIC_GPU_WORKER_EVALUATE_EVALUATOR_H_

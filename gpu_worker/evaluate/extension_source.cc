@@ -1,0 +1,65 @@
+#include "gpu_worker/evaluate/extension_source.h"
+
+#include <algorithm>
+#include <cctype>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status.h"
+
+namespace kmosaic {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kMaxExtensions = 64;
+
+absl::Status Malformed(const std::string& what) {
+  return absl::InvalidArgumentError(absl::StrCat("recorded extension: ", what));
+}
+
+absl::StatusOr<std::string> Text(const json& object, const char* key) {
+  auto found = object.find(key);
+  if (found == object.end() || !found->is_string()) return Malformed(absl::StrCat("no ", key));
+  return found->get<std::string>();
+}
+
+absl::StatusOr<std::vector<std::string>> Texts(const json& object, const char* key) {
+  auto found = object.find(key);
+  if (found == object.end() || !found->is_array()) return Malformed(absl::StrCat("no ", key));
+  std::vector<std::string> texts;
+  for (const json& text : *found) {
+    if (!text.is_string()) return Malformed(absl::StrCat(key, " holds something else than text"));
+    texts.push_back(text.get<std::string>());
+  }
+  return texts;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<ExtensionSource>> ParseExtensions(const json& list) {
+  if (!list.is_array()) return Malformed("not a list");
+  if (list.size() > kMaxExtensions) return Malformed("more than 64 in one file");
+  std::vector<ExtensionSource> extensions;
+  for (const json& object : list) {
+    if (!object.is_object()) return Malformed("not an object");
+    ExtensionSource source;
+    KMOSAIC_ASSIGN_OR_RETURN(source.key, Text(object, "key"));
+    if (source.key.size() != 64 ||
+        !std::all_of(source.key.begin(), source.key.end(),
+                     [](unsigned char c) { return std::isxdigit(c) != 0; })) {
+      return Malformed("its key is not a digest");
+    }
+    KMOSAIC_ASSIGN_OR_RETURN(source.name, Text(object, "name"));
+    KMOSAIC_ASSIGN_OR_RETURN(source.cpp_sources, Texts(object, "cpp_sources"));
+    KMOSAIC_ASSIGN_OR_RETURN(source.cuda_sources, Texts(object, "cuda_sources"));
+    KMOSAIC_ASSIGN_OR_RETURN(source.functions, Texts(object, "functions"));
+    KMOSAIC_ASSIGN_OR_RETURN(source.cflags, Texts(object, "cflags"));
+    KMOSAIC_ASSIGN_OR_RETURN(source.cuda_cflags, Texts(object, "cuda_cflags"));
+    KMOSAIC_ASSIGN_OR_RETURN(source.ldflags, Texts(object, "ldflags"));
+    extensions.push_back(std::move(source));
+  }
+  return extensions;
+}
+
+}  // namespace kmosaic

@@ -1,0 +1,257 @@
+#include "gpu_worker/evaluate/reference.h"
+
+#include <list>
+#include <mutex>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/digest.h"
+#include "common/base/status.h"
+#include "gpu_worker/sandbox/memfd.h"
+
+namespace kmosaic {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kMaxNotes = 32;
+
+std::string Dump(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+std::vector<std::string> Strings(const json& reply, const char* key) {
+  std::vector<std::string> texts;
+  auto found = reply.find(key);
+  if (found == reply.end() || !found->is_array()) return texts;
+  for (const json& text : *found) {
+    if (text.is_string() && texts.size() < kMaxNotes) texts.push_back(text.get<std::string>());
+  }
+  return texts;
+}
+
+std::string Text(const json& reply, const char* key) {
+  auto found = reply.find(key);
+  return found != reply.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+bool IsOk(const json& reply) {
+  auto found = reply.find("ok");
+  return found != reply.end() && found->is_boolean() && found->get<bool>();
+}
+
+// A reply that is not as agreed is the reference's fault: its code runs in that process.
+Conclusion Malformed(const absl::Status& status) {
+  return ConcludeRefusal("INVALID_TASK",
+                         std::string(status.message().data(), status.message().size()),
+                         Untrusted::kReference, false);
+}
+
+}  // namespace
+
+absl::StatusOr<UniqueFd> Parcel::ToMemfd(const std::string& name) const {
+  return SealedMemfd(name, block == nullptr ? std::string_view() : std::string_view(*block));
+}
+
+uint64_t TaskCase::size_bytes() const {
+  return inputs.size_bytes() + expected.size_bytes() +
+         (expected64.has_value() ? expected64->size_bytes() : 0) +
+         (parameters.has_value() ? parameters->size_bytes() : 0);
+}
+
+absl::StatusOr<Parcel> ReadParcel(const json& node, const std::vector<UniqueFd>& fds, size_t* next,
+                                  uint64_t max_bytes) {
+  if (*next >= fds.size()) return absl::InvalidArgumentError("a reply lacks a descriptor");
+  Parcel parcel;
+  parcel.node = node;
+  KMOSAIC_ASSIGN_OR_RETURN(parcel.block, ReadBlock(fds[(*next)++].get(), max_bytes));
+  KMOSAIC_ASSIGN_OR_RETURN(parcel.value, ParseValue(node, parcel.block));
+  return parcel;
+}
+
+struct ReferenceCache::Impl {
+  struct Entry {
+    std::string key;
+    std::shared_ptr<const TaskShape> shape;
+    std::shared_ptr<const TaskCase> task_case;
+    uint64_t bytes = 0;
+  };
+  explicit Impl(uint64_t max) : max_bytes(max) {}
+
+  const Entry* Find(const std::string& key) {
+    auto found = index.find(key);
+    if (found == index.end()) return nullptr;
+    order.splice(order.begin(), order, found->second);
+    return &*found->second;
+  }
+  void Put(Entry entry) {
+    if (index.count(entry.key) != 0 || entry.bytes > max_bytes) return;
+    bytes += entry.bytes;
+    order.push_front(std::move(entry));
+    index[order.front().key] = order.begin();
+    while (bytes > max_bytes) {
+      bytes -= order.back().bytes;
+      index.erase(order.back().key);
+      order.pop_back();
+    }
+  }
+
+  std::mutex mutex;
+  const uint64_t max_bytes;
+  uint64_t bytes = 0;
+  std::list<Entry> order;
+  std::map<std::string, std::list<Entry>::iterator> index;
+};
+
+ReferenceCache::ReferenceCache(uint64_t max_bytes) : impl_(std::make_unique<Impl>(max_bytes)) {}
+ReferenceCache::~ReferenceCache() = default;
+
+std::shared_ptr<const TaskShape> ReferenceCache::FindShape(const std::string& key) {
+  std::lock_guard lock(impl_->mutex);
+  const Impl::Entry* entry = impl_->Find(key);
+  return entry == nullptr ? nullptr : entry->shape;
+}
+std::shared_ptr<const TaskCase> ReferenceCache::FindCase(const std::string& key) {
+  std::lock_guard lock(impl_->mutex);
+  const Impl::Entry* entry = impl_->Find(key);
+  return entry == nullptr ? nullptr : entry->task_case;
+}
+void ReferenceCache::Put(const std::string& key, std::shared_ptr<const TaskShape> shape) {
+  std::lock_guard lock(impl_->mutex);
+  uint64_t bytes = shape->init.size_bytes() + key.size() + 1024;
+  impl_->Put({key, std::move(shape), nullptr, bytes});
+}
+void ReferenceCache::Put(const std::string& key, std::shared_ptr<const TaskCase> task_case) {
+  std::lock_guard lock(impl_->mutex);
+  uint64_t bytes = task_case->size_bytes() + key.size() + 1024;
+  impl_->Put({key, nullptr, std::move(task_case), bytes});
+}
+uint64_t ReferenceCache::size_bytes() const {
+  std::lock_guard lock(impl_->mutex);
+  return impl_->bytes;
+}
+
+Reference::Reference(Options options, RoleStarter* starter, ReferenceCache* cache,
+                     Cancellation* cancellation)
+    : options_(std::move(options)), starter_(starter), cache_(cache), cancellation_(cancellation) {
+  json identity = {{"reference", options_.oracle.reference()},
+                   {"device", options_.device},
+                   {"scale", options_.scale},
+                   {"weight_seed", options_.weight_seed},
+                   {"parameters", options_.want_parameters},
+                   {"torch", options_.torch}};
+  for (const auto& [name, value] : options_.oracle.scaled_shapes()) identity["scaled"][name] = value;
+  key_ = Sha256Hex(Dump(identity));
+}
+
+Reference::~Reference() = default;
+
+std::variant<Frame, Conclusion> Reference::Call(const json& request, const std::string& doing,
+                                                absl::Duration limit) {
+  auto reply = role_->Call(request, {}, limit);
+  if (!reply.ok()) {
+    if (!role_->failure().has_value()) return ConcludeMachine(reply.status());
+    return ConcludeFailure(*role_->failure(), Untrusted::kReference, doing);
+  }
+  if (!IsOk(reply->message)) {
+    return ConcludeRefusal(Text(reply->message, "verdict"), Text(reply->message, "error"),
+                           Untrusted::kReference, false);
+  }
+  return *std::move(reply);
+}
+
+std::optional<Conclusion> Reference::EnsureLoaded() {
+  if (role_ != nullptr) return std::nullopt;
+  auto started = starter_->Start(RoleKind::kReference, options_.limits.role, {});
+  if (!started.ok()) return ConcludeMachine(Annotate(started.status(), "reference process"));
+  role_ = *std::move(started);
+  on_cancel_ = cancellation_->OnCancel([role = role_.get()] { role->Kill(); });
+  json scaled = json::object();
+  for (const auto& [name, value] : options_.oracle.scaled_shapes()) scaled[name] = value;
+  auto reply = Call({{"op", "load"},
+                     {"source", options_.oracle.reference()},
+                     {"device", options_.device},
+                     {"scale", options_.scale},
+                     {"scaled_shapes", scaled},
+                     {"weight_seed", options_.weight_seed}},
+                    "being loaded", options_.limits.reference_load);
+  if (auto* failed = std::get_if<Conclusion>(&reply)) return *failed;
+  const Frame& frame = std::get<Frame>(reply);
+  auto shape = std::make_shared<TaskShape>();
+  size_t next = 0;
+  auto init = ReadParcel(frame.message.value("init", json()), frame.fds, &next,
+                         options_.limits.block_bytes);
+  if (!init.ok()) return Malformed(init.status());
+  shape->init = *std::move(init);
+  if (auto shapes = frame.message.find("shapes");
+      shapes != frame.message.end() && shapes->is_object()) {
+    for (const auto& [name, value] : shapes->items()) {
+      if (value.is_number_integer()) shape->shapes[name] = value.get<int64_t>();
+    }
+  }
+  shape->families = Strings(frame.message, "families");
+  shape->notes = Strings(frame.message, "notes");
+  shape_ = shape;
+  cache_->Put(key_ + "/shape", shape_);
+  return std::nullopt;
+}
+
+OrConclusion<TaskShape> Reference::Shape() {
+  if (shape_ == nullptr) shape_ = cache_->FindShape(key_ + "/shape");
+  if (shape_ == nullptr) {
+    if (auto failed = EnsureLoaded(); failed.has_value()) return *failed;
+  }
+  return shape_;
+}
+
+OrConclusion<TaskCase> Reference::Case(uint64_t seed, const std::string& family, bool keep) {
+  std::string key = absl::StrCat(key_, "/case/", family, "/", seed);
+  if (auto found = cache_->FindCase(key); found != nullptr) return found;
+  OrConclusion<TaskCase> result = Compute(seed, family);
+  if (auto* made = std::get_if<std::shared_ptr<const TaskCase>>(&result); made != nullptr && keep) {
+    cache_->Put(key, *made);
+  }
+  return result;
+}
+
+OrConclusion<TaskCase> Reference::Repeat(uint64_t seed, const std::string& family) {
+  return Compute(seed, family);
+}
+
+OrConclusion<TaskCase> Reference::Compute(uint64_t seed, const std::string& family) {
+  if (auto failed = EnsureLoaded(); failed.has_value()) return *failed;
+  auto reply = Call({{"op", "case"},
+                     {"seed", seed},
+                     {"family", family},
+                     {"want_parameters", options_.want_parameters}},
+                    "run", options_.limits.reference_case);
+  if (auto* failed = std::get_if<Conclusion>(&reply)) return *failed;
+  const Frame& frame = std::get<Frame>(reply);
+  const json& message = frame.message;
+  auto made = std::make_shared<TaskCase>();
+  made->seed = seed;
+  made->family = family;
+  size_t next = 0;
+  uint64_t max_bytes = options_.limits.block_bytes;
+  for (auto [name, target] : {std::pair{"inputs", &made->inputs}, {"expected", &made->expected}}) {
+    auto parcel = ReadParcel(message.value(name, json()), frame.fds, &next, max_bytes);
+    if (!parcel.ok()) return Malformed(parcel.status());
+    *target = *std::move(parcel);
+  }
+  for (auto [name, target] :
+       {std::pair{"expected64", &made->expected64}, {"parameters", &made->parameters}}) {
+    auto node = message.find(name);
+    if (node == message.end() || node->is_null()) continue;
+    auto parcel = ReadParcel(*node, frame.fds, &next, max_bytes);
+    if (!parcel.ok()) return Malformed(parcel.status());
+    *target = *std::move(parcel);
+  }
+  if (auto reduction = message.find("reduction");
+      reduction != message.end() && reduction->is_number_integer()) {
+    made->reduction = reduction->get<int64_t>();
+  }
+  made->notes = Strings(message, "notes");
+  return std::shared_ptr<const TaskCase>(std::move(made));
+}
+
+}  // namespace kmosaic

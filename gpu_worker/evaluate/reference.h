@@ -1,0 +1,124 @@
+// The reference program of one task: inputs and expected outputs from seeds.
+#ifndef KMOSAIC_GPU_WORKER_EVALUATE_REFERENCE_H_
+#define KMOSAIC_GPU_WORKER_EVALUATE_REFERENCE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "gpu_worker/evaluate/cancellation.h"
+#include "gpu_worker/evaluate/limits.h"
+#include "gpu_worker/evaluate/role.h"
+#include "gpu_worker/evaluate/value.h"
+#include "gpu_worker/evaluate/verdict.h"
+#include "gpu_worker/sandbox/unique_fd.h"
+#include "kernelmosaic/v1/types.pb.h"
+
+namespace kmosaic {
+
+// A value as it came and as it goes on: JSON, the tensors' bytes in our own memory, and
+// both parsed.
+struct Parcel {
+  nlohmann::json node;
+  std::shared_ptr<const std::string> block;
+  Value value;
+
+  uint64_t size_bytes() const { return block == nullptr ? 0 : block->size(); }
+  // A sealed copy for another process.
+  absl::StatusOr<UniqueFd> ToMemfd(const std::string& name) const;
+};
+
+// What a task is at certain shapes.
+struct TaskShape {
+  Parcel init;
+  std::map<std::string, int64_t> shapes;
+  std::vector<std::string> families;
+  std::vector<std::string> notes;
+};
+
+// One set of inputs with the expected outputs.
+struct TaskCase {
+  uint64_t seed = 0;
+  std::string family;
+  Parcel inputs;
+  Parcel expected;
+  std::optional<Parcel> expected64;
+  // state_dict of the reference; only when asked for.
+  std::optional<Parcel> parameters;
+  std::optional<int64_t> reduction;
+  std::vector<std::string> notes;
+
+  uint64_t size_bytes() const;
+};
+
+// Results of references, by content, least recently used first out. Thread-safe.
+class ReferenceCache {
+ public:
+  explicit ReferenceCache(uint64_t max_bytes);
+  ~ReferenceCache();
+  std::shared_ptr<const TaskShape> FindShape(const std::string& key);
+  std::shared_ptr<const TaskCase> FindCase(const std::string& key);
+  void Put(const std::string& key, std::shared_ptr<const TaskShape> shape);
+  void Put(const std::string& key, std::shared_ptr<const TaskCase> task_case);
+  uint64_t size_bytes() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+template <typename T>
+using OrConclusion = std::variant<std::shared_ptr<const T>, Conclusion>;
+
+// For one evaluation; starts the process when something is asked that the cache does not
+// have. Not thread-safe (the cancellation is).
+class Reference {
+ public:
+  struct Options {
+    kernelmosaic::v1::Oracle oracle;
+    std::string device;  // "emulated", "cuda"
+    double scale = 1;
+    uint64_t weight_seed = 0;
+    bool want_parameters = false;
+    std::string torch;  // version, for the cache's key
+    EvaluationLimits limits;
+  };
+  Reference(Options options, RoleStarter* starter, ReferenceCache* cache,
+            Cancellation* cancellation);
+  ~Reference();
+
+  // INVALID_TASK with the Python error, UNSUPPORTED, or INFRASTRUCTURE when it fails.
+  OrConclusion<TaskShape> Shape();
+  // `keep`: for seeds that come again.
+  OrConclusion<TaskCase> Case(uint64_t seed, const std::string& family, bool keep);
+  // Computed anew, past the cache.
+  OrConclusion<TaskCase> Repeat(uint64_t seed, const std::string& family);
+
+ private:
+  std::optional<Conclusion> EnsureLoaded();
+  std::variant<Frame, Conclusion> Call(const nlohmann::json& request, const std::string& doing,
+                                       absl::Duration limit);
+  OrConclusion<TaskCase> Compute(uint64_t seed, const std::string& family);
+
+  const Options options_;
+  RoleStarter* const starter_;
+  ReferenceCache* const cache_;
+  Cancellation* const cancellation_;
+  std::string key_;
+  std::unique_ptr<Role> role_;
+  Cancellation::Callback on_cancel_;
+  std::shared_ptr<const TaskShape> shape_;
+};
+
+// Takes the next descriptor's bytes for `node` of a reply. `next` counts them.
+absl::StatusOr<Parcel> ReadParcel(const nlohmann::json& node, const std::vector<UniqueFd>& fds,
+                                  size_t* next, uint64_t max_bytes);
+
+}  // namespace kmosaic
+
+#endif  // KMOSAIC_GPU_WORKER_EVALUATE_REFERENCE_H_

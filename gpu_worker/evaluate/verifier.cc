@@ -1,0 +1,403 @@
+#include "gpu_worker/evaluate/verifier.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/ids.h"
+#include "common/base/text.h"
+
+namespace kmosaic {
+namespace {
+
+namespace v1 = kernelmosaic::v1;
+
+// Poisons of the two processes: NaN for floating types, and a large finite number, since
+// NaN disappears in a comparison.
+constexpr uint8_t kFirstPoison = 0xFF;
+constexpr uint8_t kSecondPoison = 0x5A;
+
+// Families that are tried besides the task's own values. "constant" is not among them:
+// it takes every variance to zero, where honest kernels differ by what they divide
+// rounding errors by.
+constexpr std::array<std::string_view, 3> kFamilies = {"small", "large", "sparse"};
+
+constexpr size_t kOutputBytes = 4096;
+constexpr size_t kMaxNotes = 32;
+// Outputs with fewer numbers than this need more seeds to know their usual size.
+constexpr int64_t kSmallOutput = 32;
+
+bool IsMachine(v1::Verdict verdict) { return verdict == v1::VERDICT_INFRASTRUCTURE; }
+
+bool IsWrongValue(v1::Verdict verdict) { return verdict == v1::VERDICT_WRONG_OUTPUT; }
+
+bool HasNonFinite(const Value& value) {
+  for (const Leaf& leaf : Leaves(value)) {
+    const Tensor& tensor = leaf.value->tensor;
+    if (leaf.value->kind != Value::Kind::kTensor || !tensor.dtype.has_value() ||
+        !IsFloating(*tensor.dtype)) {
+      continue;
+    }
+    size_t count = static_cast<size_t>(tensor.elements) * Components(*tensor.dtype);
+    for (size_t i = 0; i < count; ++i) {
+      if (!std::isfinite(Decode(*tensor.dtype, tensor.bytes().data(), i))) return true;
+    }
+  }
+  return false;
+}
+
+int64_t LargestTensor(const Value& value) {
+  int64_t largest = 1;
+  for (const Leaf& leaf : Leaves(value)) largest = std::max(largest, leaf.value->tensor.elements);
+  return largest;
+}
+
+// The same structure with every tensor zero.
+Value Zeros(Value value) {
+  for (Value& item : value.items) item = Zeros(std::move(item));
+  for (auto& [name, child] : value.entries) child = Zeros(std::move(child));
+  if (value.kind == Value::Kind::kTensor) {
+    value.tensor.block = std::make_shared<const std::string>(value.tensor.size_bytes, '\0');
+    value.tensor.offset = 0;
+  }
+  return value;
+}
+
+
+}  // namespace
+
+std::vector<uint64_t> PublicSeeds(uint32_t count) {
+  std::vector<uint64_t> seeds;
+  // 42 is the seed that KernelBench uses.
+  for (uint32_t i = 0; i < count; ++i) seeds.push_back(42 + uint64_t{1000003} * i);
+  return seeds;
+}
+
+Verifier::Verifier(VerifyOptions options, Reference* reference, RoleStarter* starter,
+                   Cancellation* cancellation)
+    : options_(std::move(options)),
+      reference_(reference),
+      starter_(starter),
+      cancellation_(cancellation),
+      public_(options_.public_seeds.begin(), options_.public_seeds.end()) {}
+
+void Verifier::Note(const std::string& note) {
+  if (notes_.size() >= kMaxNotes) return;
+  if (std::find(notes_.begin(), notes_.end(), note) == notes_.end()) notes_.push_back(note);
+}
+
+std::variant<std::unique_ptr<Candidate>, Conclusion> Verifier::StartCandidate(
+    const std::string& schedule, uint8_t poison) {
+  Candidate::Options options = options_.candidate;
+  options.schedule = schedule;
+  options.poison = poison;
+  auto candidate = std::make_unique<Candidate>(std::move(options), starter_, cancellation_);
+  Conclusion loaded = candidate->Load(init_);
+  if (!loaded.passed()) return loaded;
+  return candidate;
+}
+
+Conclusion Verifier::Verify(v1::EvaluationReport* report) {
+  Conclusion conclusion = Run(report);
+  v1::VerifyReport& verify = *report->mutable_verify();
+  verify.set_worst_error_ratio(worst_ratio_);
+  for (const std::string& note : notes_) verify.add_notes(note);
+  if (conclusion.mismatch.has_value()) *verify.mutable_mismatch() = *conclusion.mismatch;
+  return conclusion;
+}
+
+Conclusion Verifier::Run(v1::EvaluationReport* report) {
+  v1::VerifyReport& verify = *report->mutable_verify();
+  auto shaped = reference_->Shape();
+  if (auto* failed = std::get_if<Conclusion>(&shaped)) return *failed;
+  const TaskShape& shape = *std::get<std::shared_ptr<const TaskShape>>(shaped);
+  init_ = shape.init;
+  for (const auto& [name, value] : shape.shapes) (*verify.mutable_shapes())[name] = value;
+  for (const std::string& note : shape.notes) Note(note);
+
+  std::vector<CasePtr> cases;
+  for (uint64_t seed : options_.public_seeds) {
+    auto made = reference_->Case(seed, "native", /*keep=*/true);
+    if (auto* failed = std::get_if<Conclusion>(&made)) return *failed;
+    cases.push_back(std::get<CasePtr>(made));
+    MeasureScales(*cases.back());
+    for (const std::string& note : cases.back()->notes) Note(note);
+  }
+  first_case_ = cases.front();
+  // A loss needs more than two seeds to know its usual size; the secret ones come anyway.
+  if (LargestTensor(first_case_->expected.value) < kSmallOutput) {
+    for (uint64_t seed : options_.secret_seeds) {
+      auto made = reference_->Case(seed, "native", /*keep=*/false);
+      if (auto* failed = std::get_if<Conclusion>(&made)) return *failed;
+      MeasureScales(*std::get<CasePtr>(made));
+    }
+  }
+
+  auto started = StartCandidate("forward", kFirstPoison);
+  if (auto* failed = std::get_if<Conclusion>(&started)) return *failed;
+  Candidate& candidate = *std::get<std::unique_ptr<Candidate>>(started);
+
+  auto finish = [&](Conclusion conclusion) {
+    report->set_output(ElideMiddle(candidate.Output(), kOutputBytes));
+    return conclusion;
+  };
+
+  verify.add_checks("public seeds");
+  Value first_outputs;
+  for (const CasePtr& task_case : cases) {
+    Conclusion checked = Check(candidate, *task_case,
+                               task_case == first_case_ ? &first_outputs : nullptr, report);
+    if (!checked.passed()) return finish(Explain(std::move(checked), *task_case));
+    verify.set_public_seeds(verify.public_seeds() + 1);
+  }
+
+  verify.add_checks("repeat");
+  Conclusion repeated = CheckRepeat(candidate, *first_case_, first_outputs, report);
+  if (!repeated.passed()) return finish(std::move(repeated));
+
+  verify.add_checks(options_.emulated ? "other order of threads, other memory contents"
+                                      : "second process, other memory contents");
+  Conclusion second = CheckSecondProcess(*first_case_, first_outputs, report);
+  if (!second.passed()) return finish(std::move(second));
+
+  verify.add_checks("secret seeds");
+  for (uint64_t seed : options_.secret_seeds) {
+    auto made = reference_->Case(seed, "native", /*keep=*/false);
+    if (auto* failed = std::get_if<Conclusion>(&made)) return finish(*failed);
+    const TaskCase& task_case = *std::get<CasePtr>(made);
+    MeasureScales(task_case);
+    verify.add_seeds(seed);
+    Conclusion checked = Check(candidate, task_case, nullptr, report);
+    if (!checked.passed()) return finish(Explain(std::move(checked), task_case));
+    verify.set_secret_seeds(verify.secret_seeds() + 1);
+  }
+
+  verify.add_checks("value families");
+  for (size_t i = 0; i < kFamilies.size() && !options_.secret_seeds.empty(); ++i) {
+    std::string family(kFamilies[i]);
+    if (std::find(shape.families.begin(), shape.families.end(), family) == shape.families.end()) {
+      continue;
+    }
+    uint64_t seed = options_.secret_seeds[i % options_.secret_seeds.size()];
+    auto made = reference_->Case(seed, family, /*keep=*/false);
+    if (auto* failed = std::get_if<Conclusion>(&made)) {
+      if (IsMachine(failed->verdict)) return finish(*failed);
+      Note(absl::StrCat("values '", family, "' skipped: the reference does not run with them"));
+      continue;
+    }
+    const TaskCase& task_case = *std::get<CasePtr>(made);
+    if (HasNonFinite(task_case.expected.value)) {
+      Note(absl::StrCat("values '", family, "' skipped: the reference overflows with them"));
+      continue;
+    }
+    Conclusion checked = Check(candidate, task_case, nullptr, report);
+    if (!checked.passed()) return finish(Explain(std::move(checked), task_case));
+  }
+
+  if (judged_cases_ > 0 && zeros_pass_ == judged_cases_) {
+    return finish({v1::VERDICT_INVALID_TASK,
+                   "outputs of zeros pass every check of this task, so it can tell nothing apart",
+                   {}});
+  }
+  if (zeros_pass_ > 0) {
+    Note(absl::StrCat("outputs of zeros would pass ", zeros_pass_, " of ", judged_cases_,
+                      " cases of this task"));
+  }
+  return finish(Conclusion());
+}
+
+void Verifier::MeasureScales(const TaskCase& task_case) {
+  std::vector<Leaf> leaves = Leaves(task_case.expected.value);
+  squares_.resize(std::max(squares_.size(), leaves.size()), 0);
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    const Tensor& tensor = leaves[i].value->tensor;
+    if (leaves[i].value->kind != Value::Kind::kTensor || !tensor.dtype.has_value() ||
+        !IsFloating(*tensor.dtype) || tensor.elements == 0) {
+      continue;
+    }
+    double rms = ToleranceField(tensor, nullptr, {}).rms();
+    squares_[i] += rms * rms;
+  }
+  ++scale_cases_;
+}
+
+Comparison Verifier::Compare(const TaskCase& task_case, const Value& got, uint8_t poison) const {
+  CompareOptions options;
+  options.poison = poison;
+  options.tolerance.reduction = task_case.reduction;
+  options.tolerance.largest_input = LargestTensor(task_case.inputs.value);
+  options.tolerance.reduced_precision = options_.oracle.reduced_precision();
+  if (task_case.family == "native" && scale_cases_ > 0) {
+    for (double squares : squares_) {
+      options.scale_hints.push_back(std::sqrt(squares / static_cast<double>(scale_cases_)));
+    }
+  }
+  return CompareOutputs(task_case.expected.value,
+                        task_case.expected64.has_value() ? &task_case.expected64->value : nullptr,
+                        got, options);
+}
+
+void Verifier::JudgeTask(const TaskCase& task_case) {
+  ++judged_cases_;
+  Value zeros = Zeros(task_case.expected.value);
+  if (Compare(task_case, zeros, kFirstPoison).verdict == v1::VERDICT_PASSED) ++zeros_pass_;
+}
+
+Conclusion Verifier::Check(Candidate& candidate, const TaskCase& task_case, Value* outputs,
+                           v1::EvaluationReport* report) {
+  auto ran = candidate.Run(task_case);
+  if (auto* failed = std::get_if<Conclusion>(&ran)) return *failed;
+  RunResult& result = std::get<RunResult>(ran);
+  if (auto seen = Conclude(result.findings); seen.has_value()) return *seen;
+
+  if (result.work.has_value() && !report->has_work()) *report->mutable_work() = *result.work;
+
+  if (auto changed = FirstDifference(task_case.inputs.value, result.inputs_after);
+      changed.has_value()) {
+    const auto& allowed = options_.oracle.mutable_inputs();
+    // Input I is the I-th item of the list of inputs; its leaves share the prefix "[I]".
+    size_t index = 0;
+    bool is_indexed = absl::SimpleAtoi(
+        changed->path.substr(std::min<size_t>(1, changed->path.size()), changed->path.find(']') - 1), &index);
+    bool allowed_here =
+        is_indexed && std::find(allowed.begin(), allowed.end(), index) != allowed.end();
+    if (!allowed_here) {
+      return {v1::VERDICT_MODIFIED_INPUT,
+              absl::StrCat("input", changed->path, " was changed by the call (", changed->what,
+                           "); inputs must stay as they are"),
+              {}};
+    }
+  }
+
+  Comparison compared = Compare(task_case, result.outputs, candidate.poison());
+  worst_ratio_ = std::max(worst_ratio_, compared.worst_error_ratio);
+  if (compared.verdict != v1::VERDICT_PASSED) {
+    for (const std::string& note : Notes(result.findings)) Note(note);
+    Conclusion wrong{compared.verdict, compared.reason, compared.mismatch};
+    if (task_case.family != "native") {
+      absl::StrAppend(&wrong.reason, " (inputs with '", task_case.family, "' values)");
+    }
+    if (wrong.mismatch.has_value()) {
+      wrong.mismatch->set_family(task_case.family);
+      if (!IsSecret(task_case.seed)) wrong.mismatch->set_public_seed(task_case.seed);
+    }
+    return wrong;
+  }
+  for (const std::string& note : Notes(result.findings)) Note(note);
+  JudgeTask(task_case);
+  if (result.launches == uint64_t{0}) {
+    bool has_elements = false;
+    for (const Leaf& leaf : Leaves(task_case.expected.value)) {
+      has_elements = has_elements || leaf.value->tensor.elements > 0;
+    }
+    if (has_elements) {
+      return {v1::VERDICT_NO_CUSTOM_KERNEL,
+              "the outputs are right, but the call launched none of the solution's own kernels",
+              {}};
+    }
+  }
+  if (!result.aliases.empty()) {
+    Note(absl::StrCat("output ", result.aliases[0].first, " shares memory with input ",
+                      result.aliases[0].second));
+  }
+  if (outputs != nullptr) *outputs = std::move(result.outputs);
+  return Conclusion();
+}
+
+Conclusion Verifier::CheckRepeat(Candidate& candidate, const TaskCase& task_case,
+                                 const Value& first, v1::EvaluationReport* report) {
+  Value again;
+  Conclusion checked = Check(candidate, task_case, &again, report);
+  if (!checked.passed()) {
+    if (IsWrongValue(checked.verdict)) {
+      checked.verdict = v1::VERDICT_NONDETERMINISTIC;
+      checked.reason = absl::StrCat("right at the first call, wrong when the same inputs come again: ",
+                                    checked.reason);
+    }
+    return checked;
+  }
+  if (FirstDifference(first, again).has_value()) {
+    Note("a second call with the same inputs gives other bits, within tolerance");
+  }
+  return Conclusion();
+}
+
+Conclusion Verifier::CheckSecondProcess(const TaskCase& task_case, const Value& first,
+                                        v1::EvaluationReport* report) {
+  auto started = StartCandidate("reverse", kSecondPoison);
+  if (auto* failed = std::get_if<Conclusion>(&started)) return *failed;
+  Candidate& candidate = *std::get<std::unique_ptr<Candidate>>(started);
+  Value outputs;
+  Conclusion checked = Check(candidate, task_case, &outputs, report);
+  if (checked.passed()) {
+    if (FirstDifference(first, outputs).has_value()) {
+      Note(options_.emulated
+               ? "another order of threads gives other bits, within tolerance"
+               : "a second process gives other bits, within tolerance");
+    }
+    return checked;
+  }
+  if (!IsWrongValue(checked.verdict)) return checked;
+  if (!options_.emulated) {
+    checked.verdict = v1::VERDICT_NONDETERMINISTIC;
+    checked.reason = absl::StrCat("right in one process, wrong in another: ", checked.reason);
+    return checked;
+  }
+  // Which of the two differences was it?
+  auto third = StartCandidate("reverse", kFirstPoison);
+  if (auto* failed = std::get_if<Conclusion>(&third)) return *failed;
+  Conclusion same_memory =
+      Check(*std::get<std::unique_ptr<Candidate>>(third), task_case, nullptr, report);
+  if (IsMachine(same_memory.verdict)) return same_memory;
+  if (same_memory.passed()) {
+    checked.reason =
+        absl::StrCat("the result depends on memory that nothing wrote: ", checked.reason);
+  } else {
+    checked.verdict = v1::VERDICT_DATA_RACE;
+    checked.reason = absl::StrCat("right when threads run in one order, wrong in the reverse one ",
+                                  "(a missing barrier, or a race between blocks): ",
+                                  checked.reason);
+  }
+  return checked;
+}
+
+Conclusion Verifier::Explain(Conclusion wrong, const TaskCase& task_case) {
+  if (!IsWrongValue(wrong.verdict)) return wrong;
+  // A reference that is random, or whose own results differ, judges nobody.
+  auto again = reference_->Repeat(task_case.seed, task_case.family);
+  if (auto* failed = std::get_if<Conclusion>(&again)) {
+    return IsMachine(failed->verdict) ? *failed : wrong;
+  }
+  const TaskCase& repeated = *std::get<CasePtr>(again);
+  if (Compare(task_case, repeated.expected.value, kFirstPoison).verdict != v1::VERDICT_PASSED) {
+    return {v1::VERDICT_INVALID_TASK,
+            "the reference gives different results for the same inputs and seed",
+            {}};
+  }
+  if (!options_.emulated) return wrong;
+  auto started = StartCandidate("reverse", kFirstPoison);
+  if (auto* failed = std::get_if<Conclusion>(&started)) {
+    return IsMachine(failed->verdict) ? *failed : wrong;
+  }
+  auto ran = std::get<std::unique_ptr<Candidate>>(started)->Run(task_case);
+  if (auto* failed = std::get_if<Conclusion>(&ran)) {
+    return IsMachine(failed->verdict) ? *failed : wrong;
+  }
+  Comparison reverse = Compare(task_case, std::get<RunResult>(ran).outputs, kFirstPoison);
+  if (reverse.verdict == v1::VERDICT_PASSED) {
+    wrong.verdict = v1::VERDICT_DATA_RACE;
+    wrong.reason = absl::StrCat("wrong when threads run in one order, right in the reverse one ",
+                                "(a missing barrier, or a race between blocks): ", wrong.reason);
+  } else if (reverse.mismatch.has_value() && wrong.mismatch.has_value() &&
+             reverse.mismatch->wrong_elements() != wrong.mismatch->wrong_elements()) {
+    Note("the wrong result also depends on the order in which threads run: look for a missing "
+         "barrier or a race");
+  }
+  return wrong;
+}
+
+}  // namespace kmosaic

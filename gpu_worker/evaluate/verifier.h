@@ -1,0 +1,93 @@
+// Decides whether a built solution does what its task asks for.
+//
+// The order, cheapest first, stopping at the first that fails:
+//   public seeds    fixed, their expected outputs are cached, they may be named in feedback
+//   repeat          the first public seed again in the same process: same bits
+//   second process  another order of threads (emulated) and another poison: same result
+//   secret seeds    from the operating system, logged, never named
+//   value families  other magnitudes and patterns of input values, one secret seed each
+// After every call: what the device saw, inputs unchanged, structure, values, kernels
+// launched. A wrong output is looked into before it is reported: does another order of
+// threads, or other contents of fresh memory, or the reference itself, change it?
+#ifndef KMOSAIC_GPU_WORKER_EVALUATE_VERIFIER_H_
+#define KMOSAIC_GPU_WORKER_EVALUATE_VERIFIER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "gpu_worker/evaluate/candidate.h"
+#include "gpu_worker/evaluate/comparator.h"
+#include "gpu_worker/evaluate/reference.h"
+#include "gpu_worker/evaluate/verdict.h"
+#include "kernelmosaic/v1/types.pb.h"
+
+namespace kmosaic {
+
+// Public seeds, in order.
+std::vector<uint64_t> PublicSeeds(uint32_t count);
+
+struct VerifyOptions {
+  kernelmosaic::v1::Oracle oracle;
+  // What the candidates have in common; schedule and poison are set per process.
+  Candidate::Options candidate;
+  // The device runs threads in an order that can be chosen, and counts launches.
+  bool emulated = true;
+  std::vector<uint64_t> public_seeds;
+  std::vector<uint64_t> secret_seeds;
+};
+
+// For one evaluation; not thread-safe.
+class Verifier {
+ public:
+  Verifier(VerifyOptions options, Reference* reference, RoleStarter* starter,
+           Cancellation* cancellation);
+
+  // Fills `report.verify`, `report.work` (of the first public seed) and `report.output`.
+  Conclusion Verify(kernelmosaic::v1::EvaluationReport* report);
+
+ private:
+  using CasePtr = std::shared_ptr<const TaskCase>;
+
+  Conclusion Run(kernelmosaic::v1::EvaluationReport* report);
+  std::variant<std::unique_ptr<Candidate>, Conclusion> StartCandidate(const std::string& schedule,
+                                                                      uint8_t poison);
+  // One call with all checks. `first_outputs` gets the outputs when not null.
+  Conclusion Check(Candidate& candidate, const TaskCase& task_case, Value* outputs,
+                   kernelmosaic::v1::EvaluationReport* report);
+  Comparison Compare(const TaskCase& task_case, const Value& got, uint8_t poison) const;
+  // The cause of a wrong output: the task, an order of threads, unwritten memory.
+  Conclusion Explain(Conclusion wrong, const TaskCase& task_case);
+  Conclusion CheckRepeat(Candidate& candidate, const TaskCase& task_case, const Value& first,
+                         kernelmosaic::v1::EvaluationReport* report);
+  Conclusion CheckSecondProcess(const TaskCase& task_case, const Value& first,
+                                kernelmosaic::v1::EvaluationReport* report);
+  // Whether outputs that took no work would pass this case.
+  void JudgeTask(const TaskCase& task_case);
+  void MeasureScales(const TaskCase& task_case);
+  bool IsSecret(uint64_t seed) const { return public_.count(seed) == 0; }
+  void Note(const std::string& note);
+
+  const VerifyOptions options_;
+  Reference* const reference_;
+  RoleStarter* const starter_;
+  Cancellation* const cancellation_;
+  const std::set<uint64_t> public_;
+  Parcel init_;
+  // Root mean square per output leaf over the native cases so far.
+  std::vector<double> squares_;
+  size_t scale_cases_ = 0;
+  int judged_cases_ = 0;
+  int zeros_pass_ = 0;
+  double worst_ratio_ = 0;
+  std::vector<std::string> notes_;
+  CasePtr first_case_;
+};
+
+}  // namespace kmosaic
+
+#endif  // KMOSAIC_GPU_WORKER_EVALUATE_VERIFIER_H_
