@@ -1,0 +1,335 @@
+"""The role that runs a solution. It never holds the reference's source or its outputs.
+
+{"op": "load", "contract": "modelnew" | "cuda", "source", "artifact", "entry" | null,
+"init": node, "weight_seed", "device", "schedule", "poison"} with descriptors [init tree,
+report memfd]; answer {"ok": true} or {"ok": false, "verdict", "error"}.
+
+{"op": "run", "inputs": node, "outputs": [{"dtype", "shape"}] | null, "parameters": node |
+null, "seed"} with descriptors [inputs tree, parameters tree if not null]; answer {"ok": true,
+"outputs", "inputs_after", "aliases", "launches", "work", "findings"} with descriptors
+[outputs tree, inputs tree], or {"ok": false, "verdict", "error", "findings"}.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import types
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+
+from harness import cpp_extension, cuda_entry, cuda_on_cpu, errors, program, wire
+
+
+class _Unsupported(Exception):
+    pass
+
+
+class Device(Protocol):
+    """Where candidates run."""
+
+    def place(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A copy of an input on the device."""
+
+    def empty(self, shape: list[int], dtype: torch.dtype) -> torch.Tensor:
+        """An output, poisoned."""
+
+    def entry(self, library: str, name: str) -> Callable[..., Any]: ...
+
+    def stream(self) -> int: ...
+
+    def before_run(self) -> None: ...
+
+    def after_run(self) -> None: ...
+
+    def work(self) -> dict[str, int] | None: ...
+
+    def findings(self) -> list[dict[str, Any]]: ...
+
+
+class EmulatedDevice:
+    """Tensors on the CPU in guarded memory; the emulation counts and reports."""
+
+    def __init__(self, schedule: str, poison: int, report_fd: int) -> None:
+        from harness import emulation
+
+        self._emulation = emulation
+        emulation.configure(schedule, poison, report_fd)
+
+    def place(self, tensor: torch.Tensor) -> torch.Tensor:
+        if not tensor.is_contiguous():
+            return tensor.clone(memory_format=torch.preserve_format)
+        return self._emulation.guarded(tensor)
+
+    def empty(self, shape: list[int], dtype: torch.dtype) -> torch.Tensor:
+        return self._emulation.empty_guarded(shape, dtype)
+
+    def entry(self, library: str, name: str) -> Callable[..., Any]:
+        entry: Callable[..., Any] = self._emulation.raw_entry(library, name)
+        return entry
+
+    def stream(self) -> int:
+        return 0
+
+    def before_run(self) -> None:
+        self._emulation.reset_counters()
+
+    def after_run(self) -> None:
+        pass
+
+    def work(self) -> dict[str, int] | None:
+        return self._emulation.counters()
+
+    def findings(self) -> list[dict[str, Any]]:
+        return self._emulation.findings()
+
+
+class CudaDevice:
+    """A real GPU, the one that the environment shows."""
+
+    def __init__(self, poison: int) -> None:
+        self._poison = poison
+
+    def place(self, tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.to("cuda")
+
+    def empty(self, shape: list[int], dtype: torch.dtype) -> torch.Tensor:
+        tensor = torch.empty(shape, dtype=dtype, device="cuda")
+        if tensor.numel():
+            tensor.view(-1).view(torch.uint8).fill_(self._poison)
+        return tensor
+
+    def entry(self, library: str, name: str) -> Callable[..., Any]:
+        entry: Callable[..., Any] = ctypes.CDLL(library)[name]
+        return entry
+
+    def stream(self) -> int:
+        return int(torch.cuda.current_stream().cuda_stream)
+
+    def before_run(self) -> None:
+        pass
+
+    def after_run(self) -> None:
+        torch.cuda.synchronize()
+
+    def work(self) -> dict[str, int] | None:
+        return None
+
+    def findings(self) -> list[dict[str, Any]]:
+        return []
+
+
+class Manifest:
+    """What the compile stage left in the artifact folder."""
+
+    def __init__(self, folder: str, device: str) -> None:
+        self._folder = folder
+        self._device = device
+        with open(os.path.join(folder, "manifest.json"), encoding="utf-8") as file:
+            self._extensions = json.load(file)["extensions"]
+
+    def libraries(self) -> list[str]:
+        return [os.path.join(self._folder, e["library"]) for e in self._extensions]
+
+    def module_for(self, request: cpp_extension.ExtensionRequest) -> types.ModuleType:
+        """Answers load_inline and load."""
+        from harness import binding
+
+        key = request.key()
+        for extension in self._extensions:
+            if extension["key"] == key:
+                library = os.path.join(self._folder, extension["library"])
+                return binding.load_extension(library, self._device)
+        raise RuntimeError(
+            f"load_inline of {request.name!r}: these sources are not the ones that the file "
+            "gave when it was first imported; they must not differ from run to run"
+        )
+
+
+@dataclass
+class _Solution:
+    """A loaded candidate: called with the inputs, gives the outputs."""
+
+    device: Device
+    run: Callable[[list[Any], list[dict[str, Any]] | None, dict[str, torch.Tensor]], Any]
+    path: str | None
+
+
+class Candidate:
+    def __init__(self) -> None:
+        self._solution: _Solution | None = None
+        self._contexts = contextlib.ExitStack()
+        self._device_name = "cuda:0"
+
+    def load(self, message: dict[str, Any], init: Any, report_fd: int) -> dict[str, Any]:
+        path: str | None = None
+        try:
+            self._contexts.enter_context(torch.no_grad())
+            device: Device
+            if message["device"] == "emulated":
+                self._contexts.enter_context(cuda_on_cpu.emulated())
+                device = EmulatedDevice(message["schedule"], message["poison"], report_fd)
+            else:
+                device = CudaDevice(message["poison"])
+            manifest = Manifest(message["artifact"], message["device"])
+            if message["contract"] == "cuda":
+                self._solution = _load_entry(message["entry"], manifest, device, init)
+                return {"ok": True}
+            cpp_extension.install(manifest.module_for)
+            loaded = program.load(message["source"], "solution")
+            path = loaded.path
+            model_class = getattr(loaded.module, "ModelNew", None)
+            if model_class is None:
+                return _refused("LOAD_ERROR", "the file defines no class ModelNew")
+            torch.manual_seed(message["weight_seed"])
+            model = model_class(*[_placed(v, device) for v in init])
+            self._solution = _Solution(device, _model_runner(model, device), path)
+            return {"ok": True}
+        except program.LoadFailed as error:
+            return errors.reply(program.cause(error), error.path, "LOAD_ERROR")
+        except cuda_entry.EntryError as error:
+            return _refused("INVALID_TASK", f"entry: {error}")
+        except BaseException as error:
+            default = "LOAD_ERROR" if message["contract"] == "cuda" else "RUNTIME_ERROR"
+            return errors.reply(error, path, default)
+
+    def run(
+        self, message: dict[str, Any], inputs: Any, parameters: Any
+    ) -> tuple[dict[str, Any], list[int]]:
+        solution = self._solution
+        assert solution is not None  # the daemon loads first
+        device = solution.device
+        try:
+            placed = [_placed(value, device) for value in inputs]
+            weights = {name: device.place(t) for name, t in (parameters or {}).items()}
+            device.before_run()
+            torch.manual_seed(message["seed"])
+            outputs = solution.run(placed, message["outputs"], weights)
+            device.after_run()
+            work = device.work()
+            written = wire.TreeWriter("outputs", self._name)
+            after = wire.TreeWriter("inputs-after", self._name)
+            reply = {
+                "ok": True,
+                "outputs": written.encode(outputs),
+                "inputs_after": after.encode(placed),
+                "aliases": _aliases(outputs, placed),
+                "launches": None if work is None else work.get("launches", 0),
+                "work": work,
+                "findings": device.findings(),
+            }
+            return reply, [written.descriptor, after.descriptor]
+        except cuda_entry.EntryError as error:
+            return _refused("INVALID_TASK", f"entry: {error}"), []
+        except wire.UnsupportedValue as error:
+            text = f"forward returned {error}; return plain tensors"
+            return {**_refused("RUNTIME_ERROR", text), "findings": device.findings()}, []
+        except BaseException as error:
+            reply = errors.reply(error, solution.path, "RUNTIME_ERROR")
+            return {**reply, "findings": device.findings()}, []
+
+    def _name(self, tensor: torch.Tensor) -> str:
+        return str(tensor.device)
+
+
+def _placed(value: Any, device: Device) -> Any:
+    return device.place(value) if isinstance(value, torch.Tensor) else value
+
+
+def _refused(verdict: str, text: str) -> dict[str, Any]:
+    return {"ok": False, "verdict": verdict, "error": text}
+
+
+def _model_runner(model: Any, device: Device) -> Callable[..., Any]:
+    """Each run starts from the state that the constructor left, whatever runs before it
+    did to buffers, so that the order of runs does not matter."""
+    if isinstance(model, torch.nn.Module):
+        if isinstance(device, CudaDevice):
+            model.to("cuda")
+        for tensor in [*model.parameters(), *model.buffers()]:
+            if tensor.numel():
+                tensor.data = device.place(tensor.data)
+        state = [(tensor, tensor.clone()) for tensor in model.buffers()]
+    else:
+        state = []
+
+    def run(inputs: list[Any], _outputs: object, _parameters: object) -> Any:
+        for buffer, value in state:
+            buffer.copy_(value)
+        return model(*inputs)
+
+    return run
+
+
+def _load_entry(
+    description: dict[str, Any], manifest: Manifest, device: Device, init: list[Any]
+) -> _Solution:
+    entry = cuda_entry.parse(description["prototype"], description["bindings"])
+    function = device.entry(manifest.libraries()[0], entry.name)
+
+    def run(
+        inputs: list[Any],
+        shapes: list[dict[str, Any]] | None,
+        parameters: dict[str, torch.Tensor],
+    ) -> Any:
+        outputs = [device.empty(s["shape"], wire.DTYPES[s["dtype"]]) for s in shapes or []]
+        values = cuda_entry.Values(inputs, outputs, init, parameters)
+        passed = cuda_entry.arguments(entry, values, device.stream())
+        cuda_entry.call(function, entry, passed)
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    return _Solution(device, run, None)
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _tensors(item)
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _tensors(item)
+
+
+def _aliases(outputs: Any, inputs: Any) -> list[dict[str, int]]:
+    """Outputs that share memory with an input (or an earlier output, "output")."""
+
+    def memory(tensor: torch.Tensor) -> int:
+        return tensor.untyped_storage().data_ptr()
+
+    found = []
+    results = list(_tensors(outputs))
+    for index, tensor in enumerate(results):
+        if tensor.numel() == 0:
+            continue
+        for other, given in enumerate(_tensors(inputs)):
+            if memory(given) == memory(tensor):
+                found.append({"index": index, "input": other})
+        for other, earlier in enumerate(results[:index]):
+            if memory(earlier) == memory(tensor):
+                found.append({"index": index, "output": other})
+    return found
+
+
+def serve(channel: wire.Channel) -> None:
+    candidate = Candidate()
+    while (received := channel.receive()) is not None:
+        message, descriptors = received
+        if message["op"] == "load":
+            init = wire.decode(message["init"], descriptors[0])
+            channel.send(candidate.load(message, init, descriptors[1]))
+            continue
+        inputs = wire.decode(message["inputs"], descriptors[0])
+        parameters = None
+        if message["parameters"] is not None:
+            parameters = wire.decode(message["parameters"], descriptors[1])
+        reply, answered = candidate.run(message, inputs, parameters)
+        channel.send(reply, answered)
+        for descriptor in answered:
+            os.close(descriptor)

@@ -1,0 +1,44 @@
+"""Loads Python text as a module with a real file, as inspect and torch.jit want it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import types
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Program:
+    module: types.ModuleType
+    path: str
+
+
+class LoadFailed(Exception):
+    """The text could not be run; `__cause__` holds what it raised, `path` its file."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+
+def load(source: str, name: str) -> Program:
+    """Runs `source` as module `name` (never "__main__"). Raises LoadFailed."""
+    folder = tempfile.mkdtemp(prefix=f"{name}-")
+    path = os.path.join(folder, f"{name}.py")
+    module = types.ModuleType(name)
+    module.__file__ = path
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(source)
+        code = compile(source, path, "exec")
+        sys.modules[name] = module
+        exec(code, module.__dict__)
+    except BaseException as error:  # SystemExit and KeyboardInterrupt are the program's too
+        raise LoadFailed(path) from error
+    return Program(module, path)
+
+
+def cause(error: LoadFailed) -> BaseException:
+    return error.__cause__ if error.__cause__ is not None else error

@@ -1,0 +1,90 @@
+#include "gpu_worker/sandbox/process_tree.h"
+
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+
+namespace kmosaic {
+namespace {
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path);
+  return std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+}
+
+}  // namespace
+
+absl::StatusOr<ProcessInfo> ParseStat(const std::string& text) {
+  // The second field is the program's name in parentheses and may hold anything.
+  size_t open = text.find('(');
+  size_t close = text.rfind(')');
+  if (open == std::string::npos || close == std::string::npos || close < open) {
+    return absl::InvalidArgumentError("no process name in a stat file");
+  }
+  std::vector<std::string> fields =
+      absl::StrSplit(absl::string_view(text).substr(close + 1), ' ', absl::SkipWhitespace());
+  // proc(5): state is field 3, ppid 4, num_threads 20, starttime 22.
+  constexpr size_t kState = 0, kParent = 1, kThreads = 17, kStart = 19;
+  ProcessInfo info;
+  if (fields.size() <= kStart ||
+      !absl::SimpleAtoi(absl::string_view(text).substr(0, open), &info.pid) ||
+      !absl::SimpleAtoi(fields[kParent], &info.parent) ||
+      !absl::SimpleAtoi(fields[kThreads], &info.threads) ||
+      !absl::SimpleAtoi(fields[kStart], &info.start_time)) {
+    return absl::InvalidArgumentError("a stat file with too few numbers");
+  }
+  info.zombie = fields[kState] == "Z" || fields[kState] == "X";
+  return info;
+}
+
+absl::StatusOr<ProcessInfo> ReadProcess(pid_t pid) {
+  std::string text = ReadFile(absl::StrCat("/proc/", pid, "/stat"));
+  if (text.empty()) return absl::NotFoundError(absl::StrCat("no process ", pid));
+  return ParseStat(text);
+}
+
+std::map<pid_t, ProcessInfo> ListProcesses() {
+  std::map<pid_t, ProcessInfo> processes;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry("/proc", error), end; !error && entry != end;
+       entry.increment(error)) {
+    pid_t pid;
+    if (!absl::SimpleAtoi(entry->path().filename().string(), &pid)) continue;
+    if (auto info = ReadProcess(pid); info.ok()) processes[pid] = *info;
+  }
+  return processes;
+}
+
+std::vector<pid_t> Descendants(const std::map<pid_t, ProcessInfo>& processes, pid_t root) {
+  std::multimap<pid_t, pid_t> children;
+  for (const auto& [pid, info] : processes) children.emplace(info.parent, pid);
+  std::vector<pid_t> found;
+  if (processes.count(root) != 0) found.push_back(root);
+  for (size_t i = 0; i < found.size(); ++i) {
+    auto [first, last] = children.equal_range(found[i]);
+    for (auto child = first; child != last; ++child) found.push_back(child->second);
+  }
+  return found;
+}
+
+uint64_t OwnMemoryBytes(pid_t pid) {
+  uint64_t bytes = 0;
+  std::istringstream lines(ReadFile(absl::StrCat("/proc/", pid, "/status")));
+  for (std::string line; std::getline(lines, line);) {
+    absl::string_view rest = line;
+    if (!absl::ConsumePrefix(&rest, "RssAnon:") && !absl::ConsumePrefix(&rest, "RssShmem:")) continue;
+    uint64_t kibibytes = 0;
+    absl::ConsumeSuffix(&rest, "kB");
+    if (absl::SimpleAtoi(rest, &kibibytes)) bytes += kibibytes << 10;
+  }
+  return bytes;
+}
+
+}  // namespace kmosaic
