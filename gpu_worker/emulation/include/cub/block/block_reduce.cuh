@@ -1,0 +1,2 @@
+// Declared in the emulated cub/cub.cuh.
+#include <cub/cub.cuh>

@@ -1,0 +1,3 @@
+// Stands for torch's header of this name.
+#pragma once
+#include "kmosaic_torch/functions.h"

@@ -1,0 +1,4 @@
+// Stands for torch's header of this name.
+#pragma once
+#include "kmosaic_torch/functions.h"
+#include "kmosaic_torch/dispatch.h"
