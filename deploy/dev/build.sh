@@ -1,8 +1,6 @@
 # Builds, tests, lints. Sourced by ./dev.
 # shellcheck shell=bash
 
-export CCACHE_DIR=${CCACHE_DIR:-$CACHE/ccache}
-
 build() {
   local preset=$1
   say "building ($preset)"
