@@ -154,13 +154,14 @@ absl::Status SubmissionBuilder::Add(const v1::SubmitRequest& request) {
       return Invalid(absl::StrCat("request_id: longer than ", kMaxRequestIdBytes, " bytes"));
     }
     submission_.request_id = request.request_id();
+    total_tasks_ = request.total_tasks();
     auto spec = std::make_shared<v1::JobSpec>(request.spec());
     ApplyDefaults(*spec);
     KMOSAIC_RETURN_IF_ERROR(CheckSpec(*spec));
     bytes_ += spec->ByteSizeLong();
     submission_.spec = std::move(spec);
-  } else if (request.has_spec() || !request.request_id().empty()) {
-    return Invalid("spec and request_id belong in the first message of the stream alone");
+  } else if (request.has_spec() || !request.request_id().empty() || request.total_tasks() != 0) {
+    return Invalid("spec, request_id and total_tasks belong in the stream's first message alone");
   }
   for (const v1::TaskSpec& task : request.tasks()) KMOSAIC_RETURN_IF_ERROR(AddTask(task));
   return absl::OkStatus();
@@ -215,6 +216,11 @@ absl::Status SubmissionBuilder::AddTask(const v1::TaskSpec& task) {
 absl::StatusOr<Submission> SubmissionBuilder::Finish() {
   if (first_) return Invalid("spec: the stream held no message");
   if (submission_.tasks.empty()) return Invalid("tasks: a job needs at least one");
+  if (total_tasks_ != 0 && total_tasks_ != submission_.tasks.size()) {
+    return Invalid(absl::StrCat("total_tasks: ", total_tasks_, " were announced and ",
+                                submission_.tasks.size(),
+                                " came; the stream was cut off, submit again"));
+  }
   uint64_t items =
       CountItems(*submission_.spec, static_cast<uint32_t>(submission_.tasks.size()));
   if (items > limits_.max_items) {

@@ -49,7 +49,7 @@ class SubmissionBuilder {
   // names the limit. After an error only destruction is left.
   absl::Status Add(const v1::SubmitRequest& request);
 
-  // After the last message.
+  // After the last message. INVALID_ARGUMENT also when the stream was cut off.
   absl::StatusOr<Submission> Finish();
 
  private:
@@ -57,6 +57,7 @@ class SubmissionBuilder {
 
   const SubmissionLimits limits_;
   bool first_ = true;
+  uint32_t total_tasks_ = 0;
   size_t bytes_ = 0;
   Submission submission_;
   std::unordered_set<std::string> ids_;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "coordinator/queue/task_queue.h"
+#include "coordinator/service/serial_executor.h"
 #include "kernelmosaic/v1/job.grpc.pb.h"
 
 namespace kmosaic {
@@ -56,6 +57,8 @@ class JobService : public v1::JobService::CallbackService {
 
   const Options options_;
   TaskQueue& queue_;
+  // Reads of open Watches.
+  SerialExecutor watch_executor_;
 };
 
 }  // namespace kmosaic

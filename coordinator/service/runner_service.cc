@@ -1,0 +1,181 @@
+#include "coordinator/service/runner_service.h"
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "coordinator/queue/records.h"
+#include "coordinator/service/unary_reply.h"
+
+namespace kmosaic {
+namespace {
+
+constexpr absl::Duration kDefaultSlotWait = absl::Seconds(20);
+constexpr absl::Duration kMaxSlotWait = absl::Minutes(5);
+
+// A Sync that may wait. The reactor is bound to its call only when the handler returns, so
+// neither OnCancel nor OnDone comes before Start has returned.
+class SyncReactor : public grpc::ServerUnaryReactor {
+ public:
+  explicit SyncReactor(TaskQueue& queue) : queue_(queue) {}
+
+  void Start(const v1::RunnerSyncRequest& request, v1::RunnerSyncResponse* response) {
+    ticket_ = queue_.Sync(request, ReplyTo<v1::RunnerSyncResponse>(this, response));
+  }
+  void OnCancel() override { queue_.CancelSync(ticket_); }
+  void OnDone() override { delete this; }
+
+ private:
+  TaskQueue& queue_;
+  uint64_t ticket_ = 0;
+};
+
+// An AcquireSlot: first the queue says whether the lease is current, then placement is
+// asked, which may answer from any thread and before Acquire returns.
+class AcquireReactor : public grpc::ServerUnaryReactor {
+ public:
+  AcquireReactor(TaskQueue& queue, Placement& placement, v1::Slot* response)
+      : queue_(queue), state_(std::make_shared<State>(placement, this, response)) {}
+
+  void Start(const v1::AcquireSlotRequest& request) {
+    queue_.CheckLease(request.token(),
+                      [state = state_, request](absl::StatusOr<LeaseOwner> owner) {
+                        if (owner.ok()) {
+                          Ask(state, request, *owner);
+                        } else {
+                          state->Answer(owner.status());
+                        }
+                      });
+  }
+
+  void OnCancel() override {
+    uint64_t ticket = 0;
+    {
+      std::lock_guard lock(state_->mutex);
+      state_->cancelled = true;
+      ticket = state_->ticket;
+    }
+    // A request that is not asked yet sees `cancelled`.
+    if (ticket != 0) state_->placement.Cancel(ticket);
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  // Outlives the reactor while placement still knows of it.
+  struct State {
+    State(Placement& the_placement, AcquireReactor* the_reactor, v1::Slot* the_response)
+        : placement(the_placement), reactor(the_reactor), response(the_response) {}
+
+    void Answer(absl::StatusOr<v1::Slot> slot) {
+      bool gone = false;
+      {
+        std::lock_guard lock(mutex);
+        gone = cancelled;
+      }
+      if (slot.ok() && gone) {
+        placement.Release(slot->id());
+        slot = absl::CancelledError("the caller is gone");
+      }
+      if (slot.ok()) *response = *std::move(slot);
+      reactor->Finish(ToGrpc(slot.status()));
+    }
+
+    Placement& placement;
+    AcquireReactor* const reactor;
+    v1::Slot* const response;
+    std::mutex mutex;
+    uint64_t ticket ABSL_GUARDED_BY(mutex) = 0;
+    bool cancelled ABSL_GUARDED_BY(mutex) = false;
+  };
+
+  static void Ask(const std::shared_ptr<State>& state, const v1::AcquireSlotRequest& request,
+                  const LeaseOwner& owner) {
+    SlotRequest wanted;
+    wanted.requirement.role = request.role();
+    wanted.requirement.device = request.device();
+    wanted.requirement.labels.insert(request.require().begin(), request.require().end());
+    wanted.group = request.token().item().job();
+    wanted.weight = owner.spec->weight();
+    wanted.holder = owner.runner;
+    wanted.avoid.insert(request.avoid().begin(), request.avoid().end());
+    wanted.wait = request.has_wait()
+                      ? std::min(FromProtoDuration(request.wait()), kMaxSlotWait)
+                      : kDefaultSlotWait;
+    uint64_t ticket = state->placement.Acquire(
+        std::move(wanted), [state](absl::StatusOr<v1::Slot> slot) { state->Answer(std::move(slot)); });
+    bool cancelled = false;
+    {
+      std::lock_guard lock(state->mutex);
+      state->ticket = ticket;
+      cancelled = state->cancelled;
+    }
+    if (cancelled) state->placement.Cancel(ticket);
+  }
+
+  TaskQueue& queue_;
+  const std::shared_ptr<State> state_;
+};
+
+}  // namespace
+
+RunnerService::RunnerService(TaskQueue& queue, Placement& placement)
+    : queue_(queue), placement_(placement) {}
+
+grpc::ServerUnaryReactor* RunnerService::Sync(grpc::CallbackServerContext*,
+                                              const v1::RunnerSyncRequest* request,
+                                              v1::RunnerSyncResponse* response) {
+  auto* reactor = new SyncReactor(queue_);
+  reactor->Start(*request, response);
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* RunnerService::RecordStep(grpc::CallbackServerContext* context,
+                                                    const v1::RecordStepRequest* request,
+                                                    v1::RecordStepResponse*) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  queue_.RecordStep(*request, ReplyStatusTo(reactor));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* RunnerService::Complete(grpc::CallbackServerContext* context,
+                                                  const v1::CompleteRequest* request,
+                                                  v1::CompleteResponse*) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  queue_.Complete(*request, ReplyStatusTo(reactor));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* RunnerService::Release(grpc::CallbackServerContext* context,
+                                                 const v1::ReleaseRequest* request,
+                                                 v1::ReleaseResponse*) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  queue_.Release(*request, ReplyStatusTo(reactor));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* RunnerService::AcquireSlot(grpc::CallbackServerContext* context,
+                                                     const v1::AcquireSlotRequest* request,
+                                                     v1::Slot* response) {
+  if (request->role() == v1::ROLE_UNSPECIFIED) {
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    reactor->Finish({grpc::StatusCode::INVALID_ARGUMENT, "role: say what the slot is for"});
+    return reactor;
+  }
+  auto* reactor = new AcquireReactor(queue_, placement_, response);
+  reactor->Start(*request);
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* RunnerService::ReleaseSlot(grpc::CallbackServerContext* context,
+                                                     const v1::ReleaseSlotRequest* request,
+                                                     v1::ReleaseSlotResponse*) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  placement_.Release(request->id());
+  reactor->Finish(grpc::Status::OK);
+  return reactor;
+}
+
+}  // namespace kmosaic
