@@ -262,11 +262,12 @@ static void build_root(const struct kmosaic_enter_options* o) {
     fail(s, "pivot_root: %s (a root on an initial ramdisk cannot be left)", strerror(errno));
   }
   mount_tmpfs(s, NEW_ROOT, "0755", 1 << 20);
-  for (const char* const* path = o->readable; *path; path++) bind_path(s, *path, 1);
-  for (const char* const* link = o->links; *link; link += 2) make_link(s, link[1], link[0]);
   mount_proc(o);
   make_devices(o);
   mount_tmpfs(s, NEW_ROOT "/tmp", "1777", o->tmp_bytes);
+  /* After /tmp, since some may lie below it. */
+  for (const char* const* path = o->readable; *path; path++) bind_path(s, *path, 1);
+  for (const char* const* link = o->links; *link; link += 2) make_link(s, link[1], link[0]);
   if (mkdir(NEW_ROOT "/etc", 0755) < 0 && errno != EEXIST) fail(s, "mkdir /etc: %s", strerror(errno));
   snprintf(account, sizeof account, "sandbox:x:%u:%u::/tmp:/nonexistent\n", o->uid, o->uid);
   make_file(s, NEW_ROOT "/etc/passwd", account);
@@ -368,7 +369,7 @@ __attribute__((noreturn)) static void run_keeper(const struct kmosaic_enter_opti
   close_all_but(keep, 2, o->status_fd);
   int ended = 0;
   for (;;) {
-    struct pollfd events[2] = {{.fd = o->status_fd, .events = 0},
+    struct pollfd events[2] = {{.fd = o->status_fd, .events = POLLRDHUP},
                                {.fd = ended ? -1 : pidfd, .events = POLLIN}};
     if (poll(events, 2, -1) < 0) continue;
     if (events[1].revents) {
@@ -384,7 +385,7 @@ __attribute__((noreturn)) static void run_keeper(const struct kmosaic_enter_opti
       send_wait_status(o->status_fd, 'Z', status);
       ended = 1;
     }
-    if (events[0].revents & (POLLHUP | POLLERR | POLLNVAL)) {
+    if (events[0].revents) {
       if (o->flags & KMOSAIC_ENTER_UNSANDBOXED) kill(-child, SIGKILL);
       pidfd_kill(pidfd);
       waitpid(child, NULL, 0);

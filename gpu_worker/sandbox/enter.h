@@ -7,8 +7,8 @@
  *   zygote -- keeper -- init (pid 1 of a new pid namespace) -- role (kmosaic_enter returns here)
  *
  * The keeper holds init's pid until the daemon lets go of the status socket, so that the
- * number cannot be reused behind the daemon's back, and kills init when that socket
- * closes. Init reaps orphans and reports how the role ended. Each dies with its parent.
+ * number cannot be reused behind the daemon's back, and kills init when the daemon shuts
+ * that socket down. Init reaps orphans and reports how the role ended. Each dies with its parent.
  *
  * Messages on the status socket (SOCK_SEQPACKET), first byte is the kind:
  *   'P' int32 pid of init, with its pidfd as SCM_RIGHTS     (keeper)

@@ -121,15 +121,32 @@ class WatchdogGuard : public MemoryGuard {
   static void Measure(const std::map<pid_t, ProcessInfo>& processes, Watched& watched) {
     uint64_t bytes = 0;
     uint64_t threads = 0;
-    for (pid_t pid : Descendants(processes, watched.pid)) {
+    std::vector<pid_t> tree = Descendants(processes, watched.pid);
+    for (pid_t pid : tree) {
       bytes += OwnMemoryBytes(pid);
       threads += static_cast<uint64_t>(processes.at(pid).threads);
     }
     bytes -= std::min(bytes, watched.inherited_bytes);
+    // Pages that forked processes share were counted once for each: look closer, at a
+    // price, before it matters.
+    if (bytes > watched.memory_bytes) {
+      bytes = std::min(bytes, Proportional(tree, watched.pid));
+    }
     watched.peak_bytes = std::max(watched.peak_bytes, bytes);
     if (bytes > watched.memory_bytes) watched.excess = Excess::kMemory;
     if (threads > watched.processes) watched.excess = Excess::kProcesses;
     if (watched.excess) syscall(SYS_pidfd_send_signal, watched.pidfd.get(), SIGKILL, nullptr, 0);
+  }
+
+  // A sandbox's first process hides itself, and is our own and small.
+  static uint64_t Proportional(const std::vector<pid_t>& tree, pid_t first) {
+    uint64_t bytes = 0;
+    for (pid_t pid : tree) {
+      std::optional<uint64_t> share = ProportionalMemoryBytes(pid);
+      if (!share) share = pid == first ? 0 : OwnMemoryBytes(pid);
+      bytes += *share;
+    }
+    return bytes;
   }
 
   const std::string reason_;

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <sstream>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -17,6 +16,21 @@ namespace {
 std::string ReadFile(const std::string& path) {
   std::ifstream file(path);
   return std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+}
+
+// Of the lines "Name:   123 kB" whose names are given, in bytes.
+uint64_t SumOfLines(const std::string& text, std::initializer_list<const char*> names) {
+  uint64_t bytes = 0;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    for (const char* name : names) {
+      absl::string_view rest = line;
+      uint64_t kibibytes = 0;
+      if (!absl::ConsumePrefix(&rest, name)) continue;
+      absl::ConsumeSuffix(&rest, "kB");
+      if (absl::SimpleAtoi(rest, &kibibytes)) bytes += kibibytes << 10;
+    }
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -75,16 +89,13 @@ std::vector<pid_t> Descendants(const std::map<pid_t, ProcessInfo>& processes, pi
 }
 
 uint64_t OwnMemoryBytes(pid_t pid) {
-  uint64_t bytes = 0;
-  std::istringstream lines(ReadFile(absl::StrCat("/proc/", pid, "/status")));
-  for (std::string line; std::getline(lines, line);) {
-    absl::string_view rest = line;
-    if (!absl::ConsumePrefix(&rest, "RssAnon:") && !absl::ConsumePrefix(&rest, "RssShmem:")) continue;
-    uint64_t kibibytes = 0;
-    absl::ConsumeSuffix(&rest, "kB");
-    if (absl::SimpleAtoi(rest, &kibibytes)) bytes += kibibytes << 10;
-  }
-  return bytes;
+  return SumOfLines(ReadFile(absl::StrCat("/proc/", pid, "/status")), {"RssAnon:", "RssShmem:"});
+}
+
+std::optional<uint64_t> ProportionalMemoryBytes(pid_t pid) {
+  std::string text = ReadFile(absl::StrCat("/proc/", pid, "/smaps_rollup"));
+  if (text.find("Pss_Anon:") == std::string::npos) return std::nullopt;
+  return SumOfLines(text, {"Pss_Anon:", "Pss_Shmem:"});
 }
 
 }  // namespace kmosaic

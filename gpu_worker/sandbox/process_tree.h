@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,10 @@ std::vector<pid_t> Descendants(const std::map<pid_t, ProcessInfo>& processes, pi
 // Memory of its own: anonymous and shared pages, without mapped files. 0 when the
 // process is gone.
 uint64_t OwnMemoryBytes(pid_t pid);
+
+// The same with each page divided by the number of processes that share it; nothing when
+// the kernel does not show it.
+std::optional<uint64_t> ProportionalMemoryBytes(pid_t pid);
 
 }  // namespace kmosaic
 

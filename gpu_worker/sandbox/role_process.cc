@@ -216,7 +216,11 @@ void RoleProcess::Finish(std::optional<RoleFailure> cause) {
   if (output_open_) DrainOutput();
   socket_.Reset();
   socket_open_ = false;
-  status_.Reset();  // lets the keeper go, and with it init's pid
+  // Lets the keeper reap init and go; its end of the socket closes last.
+  shutdown(status_.get(), SHUT_WR);
+  absl::Time patience = absl::Now() + kDeathTimeout;
+  while (!status_closed_ && absl::Now() < patience) Poll(0, patience);
+  status_.Reset();
   status_closed_ = true;
   if (group_ != nullptr) group_.reset();
 }

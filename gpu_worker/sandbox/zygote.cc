@@ -125,6 +125,7 @@ void Zygote::Run() {
       std::lock_guard lock(mutex_);
       info_ = started->info;
       instance_ = *std::move(started);
+      broken_ = false;
       ++starts_;
     }
     changed_.notify_all();
@@ -283,7 +284,7 @@ absl::StatusOr<std::unique_ptr<RoleProcess>> Zygote::Fork(
     {
       std::unique_lock lock(mutex_);
       bool up = changed_.wait_for(lock, absl::ToChronoMilliseconds(options_.start_timeout),
-                                  [&] { return instance_.has_value(); });
+                                  [&] { return instance_ && !broken_; });
       if (!up) {
         return absl::UnavailableError(absl::StrCat("no Python process to fork from: ",
                                                    std::string(last_start_.message())));
@@ -292,7 +293,7 @@ absl::StatusOr<std::unique_ptr<RoleProcess>> Zygote::Fork(
       // Its thread sees it go and starts another.
       if (absl::IsUnavailable(last)) {
         syscall(SYS_pidfd_send_signal, instance_->process.pidfd.get(), SIGKILL, nullptr, 0);
-        instance_->control.Reset();
+        broken_ = true;
       }
     }
     // Ours must go: the ends of streams are what tells that a role is gone.

@@ -108,6 +108,7 @@ class Zygote {
   std::condition_variable changed_;
   // Guarded by mutex_.
   std::optional<Instance> instance_;
+  bool broken_ = false;  // the instance is of no use; its thread is about to replace it
   ZygoteInfo info_;
   absl::Status last_start_;
   uint64_t starts_ = 0;
