@@ -150,6 +150,18 @@ absl::StatusOr<Toolchain> FindToolchain(const ToolchainSearch& search) {
   return found;
 }
 
+std::string FindTorchInclude(const std::string& python) {
+  std::error_code error;
+  for (const char* packages : {"site-packages", "dist-packages"}) {
+    fs::path lib = fs::path(python).parent_path().parent_path() / "lib";
+    for (const auto& version : fs::directory_iterator(lib, error)) {
+      fs::path include = version.path() / packages / "torch" / "include";
+      if (fs::is_directory(include, error)) return include.string();
+    }
+  }
+  return "";
+}
+
 std::string DigestHeaders(const std::vector<std::string>& directories, bool by_content) {
   Sha256 digest;
   for (const std::string& directory : directories) {

@@ -36,6 +36,9 @@ struct ToolchainSearch {
 // use, on the emulated device too); the message says what to install.
 absl::StatusOr<Toolchain> FindToolchain(const ToolchainSearch& search);
 
+// include directory of the torch that `python` (a path) imports; empty when not found.
+std::string FindTorchInclude(const std::string& python);
+
 // SHA-256 over the files below `directories`: by content where `by_content`, else by
 // relative name and size (a toolkit's headers are fixed by its version, their sizes are
 // only a guard).

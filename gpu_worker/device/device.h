@@ -50,6 +50,9 @@ class Device {
   virtual absl::StatusOr<BuildPlan> Plan(const ExtensionSource& source, Purpose purpose) const = 0;
   // The same for one .cu file with an extern "C" entry.
   virtual absl::StatusOr<BuildPlan> PlanEntry(const std::string& source, Purpose purpose) const = 0;
+  // Whether a failed compile (its log) only met what the light torch headers lack, so that
+  // nothing is known about the source.
+  virtual bool LacksTorchApi(const std::string& log) const = 0;
   // Digest of the headers that plans include.
   virtual std::string header_digest() const = 0;
 

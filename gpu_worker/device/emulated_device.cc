@@ -8,6 +8,7 @@
 #include "gpu_worker/compile/artifact_cache.h"
 #include "gpu_worker/compile/build_log.h"
 #include "gpu_worker/compile/plan_files.h"
+#include "gpu_worker/torch_abi/plan.h"
 
 namespace kmosaic {
 namespace {
@@ -71,7 +72,7 @@ absl::StatusOr<std::unique_ptr<Device>> EmulatedDevice::Create(const Options& op
   EmulationPaths paths = options.paths;
   paths.support = support.directory;
   return std::unique_ptr<Device>(
-      new EmulatedDevice(options.toolchain, std::move(paths), std::move(key)));
+      new EmulatedDevice(options, std::move(paths), std::move(key)));
 }
 
 v1::DeviceKind EmulatedDevice::kind() const { return v1::DEVICE_KIND_EMULATED; }
@@ -84,7 +85,7 @@ v1::DeviceInfo EmulatedDevice::info() const {
 #else
   info.set_name("emulated");
 #endif
-  info.set_toolchain(toolchain_.HostName());
+  info.set_toolchain(options_.toolchain.HostName());
   return info;
 }
 
@@ -102,9 +103,15 @@ absl::StatusOr<BuildPlan> EmulatedDevice::PlanEntry(const std::string& source,
   return PlanEmulatedCuda(source, paths_, {.count = purpose == Purpose::kCount});
 }
 
+bool EmulatedDevice::LacksTorchApi(const std::string& log) const {
+  return kmosaic::LacksTorchApi(log, options_.torch_include);
+}
+
 SandboxAccess EmulatedDevice::access() const {
   SandboxAccess access;
   access.readable = {paths_.runtime_library};
+  // The harness loads the same library that artifacts are linked to.
+  access.environment = {"KMOSAIC_EMULATION_RUNTIME=" + paths_.runtime_library};
   return access;
 }
 

@@ -22,6 +22,8 @@ class EmulatedDevice : public Device {
     // Directory for the support build; it is kept between runs.
     std::string support_cache;
     CommandRunner* runner = nullptr;  // used by Create only
+    // Headers of the installed torch; empty where there are none.
+    std::string torch_include;
   };
 
   // Takes some seconds when the support has to be built. FAILED_PRECONDITION and other
@@ -34,6 +36,7 @@ class EmulatedDevice : public Device {
   std::map<std::string, std::string> labels() const override;
   absl::StatusOr<BuildPlan> Plan(const ExtensionSource& source, Purpose purpose) const override;
   absl::StatusOr<BuildPlan> PlanEntry(const std::string& source, Purpose purpose) const override;
+  bool LacksTorchApi(const std::string& log) const override;
   std::string header_digest() const override { return header_digest_; }
   SandboxAccess access() const override;
   double default_scale() const override { return 0.05; }
@@ -42,12 +45,12 @@ class EmulatedDevice : public Device {
                                   const std::function<bool()>& cancelled) const override;
 
  private:
-  EmulatedDevice(Toolchain toolchain, EmulationPaths paths, std::string header_digest)
-      : toolchain_(std::move(toolchain)),
+  EmulatedDevice(Options options, EmulationPaths paths, std::string header_digest)
+      : options_(std::move(options)),
         paths_(std::move(paths)),
         header_digest_(std::move(header_digest)) {}
 
-  const Toolchain toolchain_;
+  const Options options_;
   const EmulationPaths paths_;
   const std::string header_digest_;
 };

@@ -250,6 +250,13 @@ std::variant<std::string, Conclusion> Evaluator::Build(Work& work, Device::Purpo
     compile.set_log(built->outcome.log);
     compile.set_log_dropped_bytes(built->outcome.log_dropped_bytes);
   }
+  if (built->outcome.failure == v1::VERDICT_COMPILE_ERROR &&
+      options_.device->LacksTorchApi(built->outcome.log)) {
+    return Conclusion{v1::VERDICT_UNSUPPORTED,
+                      "the source uses parts of torch's C++ interface that this device's light "
+                      "headers do not have (see the log)",
+                      {}};
+  }
   if (!built->outcome.ok()) return Conclusion{built->outcome.failure, built->outcome.reason, {}};
   return built->directory;
 }

@@ -1,0 +1,36 @@
+// Metrics of a GPU worker.
+#ifndef KMOSAIC_GPU_WORKER_METRICS_H_
+#define KMOSAIC_GPU_WORKER_METRICS_H_
+
+#include <functional>
+#include <string>
+
+#include "common/metrics/metrics.h"
+
+namespace kmosaic {
+
+struct WorkerMetrics {
+  explicit WorkerMetrics(Metrics* metrics)
+      : evaluations(metrics->Counter("kmosaic_worker_evaluations_total",
+                                     "Evaluations that ended, by last stage and verdict")),
+        refused(metrics->Counter("kmosaic_worker_refused_total",
+                                 "Requests that were not served, by gRPC status code")),
+        compile_seconds(metrics->Histogram("kmosaic_worker_compile_seconds",
+                                           "Wall seconds of compile stages, by cached")),
+        verify_seconds(
+            metrics->Histogram("kmosaic_worker_verify_seconds", "Wall seconds of verify stages")),
+        busy(metrics->Gauge("kmosaic_worker_busy_slots", "Slots in use, by role")),
+        syncs(metrics->Counter("kmosaic_worker_syncs_total",
+                               "Syncs with the coordinator, by result")) {}
+
+  prometheus::Family<prometheus::Counter>& evaluations;
+  prometheus::Family<prometheus::Counter>& refused;
+  prometheus::Family<prometheus::Histogram>& compile_seconds;
+  prometheus::Family<prometheus::Histogram>& verify_seconds;
+  prometheus::Family<prometheus::Gauge>& busy;
+  prometheus::Family<prometheus::Counter>& syncs;
+};
+
+}  // namespace kmosaic
+
+#endif  // KMOSAIC_GPU_WORKER_METRICS_H_

@@ -1,0 +1,375 @@
+#include "gpu_worker/server.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
+#include "common/base/enum_names.h"
+#include "common/base/ids.h"
+#include "common/base/install.h"
+#include "common/base/status.h"
+#include "common/base/version.h"
+#include "common/http/http_server.h"
+#include "common/log/log.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/server.h"
+#include "gpu_worker/compile/sandbox_runner.h"
+#include "gpu_worker/compile/toolchain.h"
+#include "gpu_worker/device/cuda_device.h"
+#include "gpu_worker/device/emulated_device.h"
+#include "gpu_worker/registry_loop.h"
+#include "gpu_worker/self_test.h"
+#include "gpu_worker/service/kernel_service.h"
+
+namespace kmosaic {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+uint64_t Mib(int64_t count) { return static_cast<uint64_t>(std::max<int64_t>(count, 1)) << 20; }
+
+std::string DefaultCacheDir() {
+  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg != nullptr && *xdg != '\0') {
+    return absl::StrCat(xdg, "/kernelmosaic/worker");
+  }
+  const char* home = std::getenv("HOME");
+  return absl::StrCat(home == nullptr ? "/tmp" : home, "/.cache/kernelmosaic/worker");
+}
+
+// The interpreter to use: as named, an active environment, or python3 in PATH.
+std::string DefaultPython() {
+  for (const char* variable : {"KMOSAIC_PYTHON", "VIRTUAL_ENV"}) {
+    const char* value = std::getenv(variable);
+    if (value == nullptr || *value == '\0') continue;
+    return std::string(variable) == "VIRTUAL_ENV" ? absl::StrCat(value, "/bin/python") : value;
+  }
+  return "python3";
+}
+
+int64_t DefaultSlots() {
+  return std::max<int64_t>(1, static_cast<int64_t>(std::thread::hardware_concurrency()));
+}
+
+class Worker : public WorkerServer {
+ public:
+  explicit Worker(const WorkerOptions& options)
+      : options_(options),
+        name_(options.name.empty() ? RandomId("worker") : options.name),
+        incarnation_(RandomId("run")),
+        process_metrics_("kmosaic-gpu-worker"),
+        metrics_(&process_metrics_),
+        grants_(name_) {}
+
+  ~Worker() override {
+    // Nothing may call into what goes away below.
+    registry_.reset();
+    rpc_.reset();
+    http_.reset();
+  }
+
+  absl::Status Start() {
+    if (options_.coordinator.empty() && !options_.no_grants) {
+      return absl::InvalidArgumentError(
+          "no coordinator: name one with --coordinator HOST:PORT (requests need its grants)");
+    }
+    KMOSAIC_RETURN_IF_ERROR(StartSandbox());
+    KMOSAIC_RETURN_IF_ERROR(StartDevice());
+    KMOSAIC_RETURN_IF_ERROR(StartZygote());
+    KMOSAIC_RETURN_IF_ERROR(StartEvaluator());
+    if (!options_.no_self_test) {
+      absl::Duration start = clock_.Steady();
+      absl::Status tested = RunSelfTest(*evaluator_);
+      if (!tested.ok()) return Annotate(tested, "the self-test failed");
+      self_test_seconds_ = absl::ToDoubleSeconds(clock_.Steady() - start);
+      LogInfo("the self-test passed", {{"seconds", self_test_seconds_}});
+    }
+    return Serve();
+  }
+
+  std::string grpc_target() const override { return rpc_->target(); }
+  std::string http_address() const override { return http_->address(); }
+
+  std::string SummaryJson() const override {
+    v1::DeviceInfo info = device_->info();
+    json summary = {{"device", DeviceName(device_->kind())},
+                    {"name", info.name()},
+                    {"toolchain", info.toolchain()},
+                    {"torch", zygote_->info().torch},
+                    {"python", zygote_->info().python},
+                    {"sandbox", options_.unsandboxed ? "off" : "on"},
+                    {"limits", guard_->Describe()},
+                    {"labels", Labels()}};
+    if (!info.uuid().empty()) summary["uuid"] = info.uuid();
+    if (!info.arch().empty()) summary["arch"] = info.arch();
+    if (!info.driver().empty()) summary["driver"] = info.driver();
+    summary["self_test"] = options_.no_self_test
+                               ? json()
+                               : json{{"passed", true}, {"seconds", self_test_seconds_}};
+    return summary.dump();
+  }
+
+  void Drain() override {
+    draining_ = true;
+    rpc_->SetServing(false);
+    if (registry_ != nullptr) registry_->Wake();
+    absl::Duration deadline = clock_.Steady() + options_.grace;
+    while (service_->busy() > 0 && clock_.Steady() < deadline) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    if (uint32_t left = service_->busy(); left > 0) {
+      LogWarning("the grace time is over; running requests are ended", {{"requests", left}});
+    }
+    if (registry_ != nullptr) registry_->SyncOnce().IgnoreError();
+  }
+
+ private:
+  absl::Status StartSandbox() {
+    auto guard = MemoryGuard::Create(MemoryGuard::Mode::kAuto);
+    if (!guard.ok()) return Annotate(guard.status(), "memory limits");
+    guard_ = *std::move(guard);
+    auto sandbox = CompilerSandbox::Create(guard_.get(), options_.unsandboxed);
+    if (!sandbox.ok()) return Annotate(sandbox.status(), "sandbox of the compilers");
+    sandbox_ = *std::move(sandbox);
+    runner_ = std::make_unique<SandboxRunner>(sandbox_.get());
+    if (options_.unsandboxed) {
+      LogWarning("THE SANDBOX IS OFF: candidates run with this user's rights, and every report "
+                 "says so");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status StartDevice() {
+    cache_dir_ = options_.cache_dir.empty() ? DefaultCacheDir() : options_.cache_dir;
+    cache_dir_ = fs::absolute(cache_dir_).lexically_normal().string();
+    KMOSAIC_ASSIGN_OR_RETURN(
+        python_, FindProgram(options_.python.empty() ? DefaultPython() : options_.python));
+    KMOSAIC_ASSIGN_OR_RETURN(
+        Toolchain toolchain,
+        FindToolchain({options_.gxx, options_.cuda_home, python_}));
+    bool wants_cuda = options_.device == "cuda";
+    if (!wants_cuda && options_.device != "auto" && options_.device != "emulated") {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--device is '", options_.device, "'; it is one of auto, cuda, emulated"));
+    }
+    if (options_.device != "emulated") {
+      auto driver = LoadDriver();
+      absl::StatusOr<std::unique_ptr<Device>> gpu = driver.status();
+      if (driver.ok()) {
+        gpu = CudaDevice::Create({toolchain, SharePath("torch_abi/include"),
+                                  FindTorchInclude(python_), fs::temp_directory_path().string()},
+                                 *driver);
+      }
+      if (gpu.ok()) {
+        device_ = *std::move(gpu);
+        return absl::OkStatus();
+      }
+      if (wants_cuda) return Annotate(gpu.status(), "GPU");
+      LogInfo("no usable GPU: candidates run on the emulated device",
+              {{"cause", std::string(gpu.status().message())}});
+    }
+    EmulatedDevice::Options emulated;
+    emulated.toolchain = toolchain;
+    emulated.paths.compiler = toolchain.gxx;
+    emulated.paths.headers = SharePath("emulation/include");
+    emulated.paths.torch_headers = SharePath("torch_abi/include");
+    emulated.paths.support_sources = SharePath("emulation/support");
+    emulated.paths.toolkit_headers = toolchain.cuda_include;
+    emulated.paths.runtime_library =
+        absl::StrCat(InstallRoot(), "/lib/libkmosaic_emulation_runtime.so");
+    // The compilers' sandbox shows real paths only.
+    std::error_code error;
+    for (std::string* path : {&emulated.paths.headers, &emulated.paths.torch_headers,
+                              &emulated.paths.support_sources, &emulated.paths.runtime_library}) {
+      fs::path real = fs::canonical(*path, error);
+      if (error) {
+        return absl::FailedPreconditionError(
+            absl::StrCat(*path, ": ", error.message(), "; the installation is incomplete"));
+      }
+      *path = real.string();
+    }
+    emulated.support_cache = absl::StrCat(cache_dir_, "/support");
+    emulated.runner = runner_.get();
+    emulated.torch_include = FindTorchInclude(python_);
+    auto device = EmulatedDevice::Create(emulated);
+    if (!device.ok()) return Annotate(device.status(), "emulated device");
+    device_ = *std::move(device);
+    return absl::OkStatus();
+  }
+
+  absl::Status StartZygote() {
+    SandboxAccess access = device_->access();
+    ZygoteOptions zygote;
+    zygote.python = python_;
+    zygote.harness_dir = SharePath("harness");
+    std::error_code error;
+    if (fs::path real = fs::canonical(zygote.harness_dir, error); !error) {
+      zygote.harness_dir = real.string();
+    }
+    zygote.enter_library = absl::StrCat(InstallRoot(), "/lib/libkmosaic_enter.so");
+    zygote.readable = access.readable;
+    zygote.devices = access.nodes;
+    zygote.env = access.environment;
+    zygote.unsandboxed = options_.unsandboxed;
+    auto started = Zygote::Start(std::move(zygote), guard_.get());
+    if (!started.ok()) return Annotate(started.status(), "Python with torch");
+    zygote_ = *std::move(started);
+    roles_ = std::make_unique<ZygoteRoles>(zygote_.get());
+    return absl::OkStatus();
+  }
+
+  absl::Status StartEvaluator() {
+    KMOSAIC_ASSIGN_OR_RETURN(
+        cache_, ArtifactCache::Open({absl::StrCat(cache_dir_, "/artifacts"),
+                                     Mib(options_.cache_mib), absl::Minutes(10), &clock_}));
+    Compiler::Options compiler;
+    compiler.cache = cache_.get();
+    compiler.runner = runner_.get();
+    compiler.clock = &clock_;
+    int64_t compile_slots = options_.compile_slots > 0 ? options_.compile_slots : DefaultSlots();
+    int64_t verify_slots = options_.verify_slots > 0 ? options_.verify_slots : DefaultSlots();
+    compiler.slots = static_cast<uint32_t>(compile_slots);
+    compiler.wall_limit = options_.compile_limit;
+    compiler.memory_bytes = Mib(options_.compile_memory_mib);
+    compiler_ = std::make_unique<Compiler>(compiler);
+    references_ = std::make_unique<ReferenceCache>(Mib(options_.reference_cache_mib));
+
+    Evaluator::Options evaluator;
+    evaluator.device = device_.get();
+    evaluator.compiler = compiler_.get();
+    evaluator.roles = roles_.get();
+    evaluator.references = references_.get();
+    evaluator.clock = &clock_;
+    evaluator.worker = name_;
+    evaluator.torch = zygote_->info().torch;
+    evaluator.unsandboxed = options_.unsandboxed;
+    evaluator.limits.role.memory_bytes = Mib(options_.memory_mib);
+    evaluator.limits.role.processes = static_cast<uint64_t>(std::max<int64_t>(options_.processes, 1));
+    evaluator.limits.role.tmp_bytes = Mib(options_.tmp_mib);
+    evaluator.limits.load = options_.load_limit;
+    evaluator.limits.run = options_.run_limit;
+    evaluator.public_seeds = static_cast<uint32_t>(std::clamp<int64_t>(options_.public_seeds, 1, 100));
+    evaluator.secret_seeds = static_cast<uint32_t>(std::clamp<int64_t>(options_.secret_seeds, 1, 1000));
+    evaluator.random = [] { return RandomUint64(); };
+    evaluator_ = std::make_unique<Evaluator>(std::move(evaluator));
+
+    compile_requests_ = std::make_unique<Slots>(static_cast<uint32_t>(compile_slots));
+    verify_requests_ = std::make_unique<Slots>(static_cast<uint32_t>(verify_slots));
+    return absl::OkStatus();
+  }
+
+  absl::Status Serve() {
+    KernelService::Options service;
+    service.evaluator = evaluator_.get();
+    service.grants = &grants_;
+    service.watch = &watch_;
+    service.metrics = &metrics_;
+    service.clock = &clock_;
+    service.compile_slots = compile_requests_.get();
+    service.verify_slots = verify_requests_.get();
+    service.require_grants = !options_.no_grants;
+    service_ = std::make_unique<KernelService>(std::move(service));
+    RpcServer::Options rpc;
+    rpc.listen = options_.listen;
+    rpc.services = {service_.get()};
+    KMOSAIC_ASSIGN_OR_RETURN(rpc_, RpcServer::Start(rpc));
+    rpc_->SetServing(true);
+    HttpServer::Options http;
+    http.listen = options_.http_listen;
+    http.metrics = &process_metrics_;
+    http.healthy = [this] { return !draining_; };
+    KMOSAIC_ASSIGN_OR_RETURN(http_, HttpServer::Start(std::move(http)));
+    if (options_.coordinator.empty()) return absl::OkStatus();
+
+    RegistryLoop::Options registry;
+    registry.channel = MakeChannel(options_.coordinator);
+    registry.state = [this] { return State(); };
+    registry.on_reply = [this](const v1::WorkerSyncResponse& reply) {
+      grants_.Set(reply.grant_key());
+      if (drain_ordered_.exchange(reply.drain()) != reply.drain()) {
+        LogInfo(reply.drain() ? "the coordinator drains this worker"
+                              : "the coordinator takes this worker into service again");
+      }
+    };
+    registry.metrics = &metrics_;
+    registry_ = std::make_unique<RegistryLoop>(std::move(registry));
+    return absl::OkStatus();
+  }
+
+  std::map<std::string, std::string> Labels() const {
+    std::map<std::string, std::string> labels = device_->labels();
+    for (const auto& [name, value] : options_.labels) labels[name] = value;
+    return labels;
+  }
+
+  v1::WorkerSyncRequest State() const {
+    v1::WorkerSyncRequest state;
+    state.set_worker(name_);
+    state.set_incarnation(incarnation_);
+    state.set_endpoint(options_.advertise.empty() ? rpc_->target() : options_.advertise);
+    state.set_http_endpoint(http_->address());
+    state.set_version(kVersion);
+    for (const auto& [name, value] : Labels()) (*state.mutable_labels())[name] = value;
+    for (auto [role, slots] : {std::pair{v1::ROLE_COMPILE, compile_requests_.get()},
+                               std::pair{v1::ROLE_VERIFY, verify_requests_.get()}}) {
+      v1::RoleSlots* offered = state.add_slots();
+      offered->set_role(role);
+      offered->set_total(slots->total());
+    }
+    state.set_health(v1::WORKER_HEALTH_OK);
+    state.set_draining(draining_ || drain_ordered_);
+    state.set_busy(service_->busy());
+    *state.mutable_device() = device_->info();
+    state.mutable_device()->set_torch(zygote_->info().torch);
+    state.mutable_device()->set_worker(name_);
+    return state;
+  }
+
+  const WorkerOptions options_;
+  const std::string name_;
+  const std::string incarnation_;
+  SystemClock clock_;
+  Metrics process_metrics_;
+  WorkerMetrics metrics_;
+  GrantKeys grants_;
+  CallWatch watch_;
+  std::string cache_dir_;
+  std::string python_;
+  std::unique_ptr<MemoryGuard> guard_;
+  std::unique_ptr<CompilerSandbox> sandbox_;
+  std::unique_ptr<SandboxRunner> runner_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Zygote> zygote_;
+  std::unique_ptr<ZygoteRoles> roles_;
+  std::unique_ptr<ArtifactCache> cache_;
+  std::unique_ptr<Compiler> compiler_;
+  std::unique_ptr<ReferenceCache> references_;
+  std::unique_ptr<Evaluator> evaluator_;
+  std::unique_ptr<Slots> compile_requests_;
+  std::unique_ptr<Slots> verify_requests_;
+  double self_test_seconds_ = 0;
+  std::atomic<bool> draining_ = false;
+  std::atomic<bool> drain_ordered_ = false;
+  std::unique_ptr<KernelService> service_;
+  std::unique_ptr<RpcServer> rpc_;
+  std::unique_ptr<HttpServer> http_;
+  std::unique_ptr<RegistryLoop> registry_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<WorkerServer>> WorkerServer::Start(const WorkerOptions& options) {
+  auto worker = std::make_unique<Worker>(options);
+  KMOSAIC_RETURN_IF_ERROR(worker->Start());
+  return worker;
+}
+
+}  // namespace kmosaic
