@@ -207,7 +207,9 @@ std::string ResubmissionFeedback(uint32_t turn, const v1::EvaluationReport& repo
       absl::StrCat("This is the same file as in your reply number ", turn,
                    ", so it was not run again. What was found then holds:\n\n",
                    VerdictFeedback(report), MeasureText(report),
-                   "\nChange what causes it, or take another approach.\n");
+                   report.verdict() == v1::VERDICT_PASSED
+                       ? "\nGive a version that does something differently.\n"
+                       : "\nChange what causes it, or take another approach.\n");
   return text;
 }
 

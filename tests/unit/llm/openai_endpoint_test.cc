@@ -1,0 +1,294 @@
+#include "agent_runner/llm/openai_endpoint.h"
+
+#include <catch2/catch.hpp>
+
+#include <cstdlib>
+#include <latch>
+#include <thread>
+
+#include "absl/strings/match.h"
+#include "tests/testing/fake_chat_server.h"
+#include "tests/testing/raw_http_server.h"
+
+using namespace kmosaic;  // NOLINT: tests
+
+namespace {
+
+const SystemClock kClock;
+
+v1::Endpoint EndpointAt(const std::string& url, bool stream = true) {
+  v1::Endpoint endpoint;
+  endpoint.set_name("fake");
+  endpoint.set_kind(v1::ENDPOINT_KIND_OPENAI);
+  endpoint.set_url(url);
+  endpoint.set_model("test-model");
+  endpoint.set_stream(stream);
+  endpoint.set_prompt_usd_per_million(2);
+  endpoint.set_completion_usd_per_million(10);
+  return endpoint;
+}
+
+LlmRequest Request(const std::string& text = "hello") {
+  LlmRequest request;
+  v1::ChatMessage message;
+  message.set_role(v1::CHAT_ROLE_USER);
+  message.set_content(text);
+  request.messages.push_back(message);
+  request.sampling.set_max_tokens(64);
+  request.sampling.set_temperature(0.25);
+  return request;
+}
+
+LlmResult Ask(const v1::Endpoint& endpoint, const OpenAiEndpoint::Limits& limits = {}) {
+  OpenAiEndpoint client(endpoint, kClock, limits);
+  CancelToken cancel;
+  return client.Complete(Request(), cancel);
+}
+
+LlmError ErrorOf(const LlmResult& result) {
+  REQUIRE(std::holds_alternative<LlmError>(result));
+  return std::get<LlmError>(result);
+}
+
+v1::ModelReply ReplyOf(const LlmResult& result) {
+  if (const auto* error = std::get_if<LlmError>(&result)) FAIL(error->message);
+  return std::get<v1::ModelReply>(result);
+}
+
+// A kernel with characters of two, three and four bytes.
+const char kKernel[] =
+    "```cuda\n// \xE6\xA0\xB8\xE5\xBF\x83 \xF0\x9F\x9A\x80 2 \xC2\xB5s\nint x;\r\n```\n";
+
+}  // namespace
+
+TEST_CASE("A streamed reply arrives whole, with usage and cost counted once") {
+  FakeChatServer server({ScriptedReply::Stream(kKernel, 1000, 200)});
+  v1::ModelReply reply = ReplyOf(Ask(EndpointAt(server.url())));
+  CHECK(reply.content() == kKernel);
+  CHECK(reply.finish_reason() == "stop");
+  CHECK(reply.endpoint() == "fake");
+  CHECK(reply.model() == "test-model");
+  CHECK(reply.max_tokens() == 64);
+  CHECK(reply.usage().requests() == 1);
+  CHECK(reply.usage().prompt_tokens() == 1000);
+  CHECK(reply.usage().completion_tokens() == 200);
+  CHECK(reply.usage().cost_usd() == Approx(0.004));
+  auto sent = server.requests().at(0);
+  CHECK(sent["stream"] == true);
+  CHECK(sent["stream_options"]["include_usage"] == true);
+  CHECK(sent["max_tokens"] == 64);
+}
+
+TEST_CASE("Characters that are split between network writes arrive byte for byte") {
+  ScriptedReply whole = ScriptedReply::Stream(kKernel);
+  ScriptedReply bytes;
+  for (const std::string& piece : whole.pieces) {
+    for (char c : piece) bytes.pieces.emplace_back(1, c);
+  }
+  FakeChatServer server({bytes});
+  CHECK(ReplyOf(Ask(EndpointAt(server.url()))).content() == kKernel);
+}
+
+TEST_CASE("A reply that is not streamed is read, also from a server that ignores stream") {
+  const std::string body =
+      R"({"model":"served","choices":[{"message":{"role":"assistant","content":"Hi",)"
+      R"("reasoning_content":"hmm"},"finish_reason":"stop"}],)"
+      R"("usage":{"prompt_tokens":3,"completion_tokens":4}})";
+  for (bool stream : {false, true}) {
+    FakeChatServer server({ScriptedReply::Body(200, body)});
+    v1::ModelReply reply = ReplyOf(Ask(EndpointAt(server.url(), stream)));
+    CHECK(reply.content() == "Hi");
+    CHECK(reply.reasoning() == "hmm");
+    CHECK(reply.model() == "served");
+    CHECK(reply.usage().completion_tokens() == 4);
+    CHECK(server.requests().at(0).contains("stream_options") == stream);
+  }
+}
+
+TEST_CASE("An empty answer beside reasoning stays empty and is not taken from the reasoning") {
+  FakeChatServer server({ScriptedReply::Raw(
+      "data: {\"choices\":[{\"delta\":{\"content\":null,\"reasoning_content\":\"```python\\n"
+      "class ModelNew: pass\\n```\"}}]}\n\n"
+      "data: {\"choices\":[{\"delta\":{\"content\":\"\"},\"finish_reason\":\"length\"}]}\n\n"
+      "data: [DONE]\n\n")});
+  v1::ModelReply reply = ReplyOf(Ask(EndpointAt(server.url())));
+  CHECK(reply.content().empty());
+  CHECK(reply.finish_reason() == "length");
+  CHECK(absl::StrContains(reply.reasoning(), "ModelNew"));
+  CHECK(reply.usage().estimated());
+  CHECK(reply.usage().completion_tokens() > 0);
+}
+
+TEST_CASE("A stream that stops without an end is truncated, however it stops") {
+  const std::string half = "data: {\"choices\":[{\"delta\":{\"content\":\"half\"}}]}\n\n";
+  SECTION("an orderly end") {
+    FakeChatServer server({ScriptedReply::Raw(half)});
+    CHECK(ErrorOf(Ask(EndpointAt(server.url()))).kind == LlmError::Kind::kTruncatedStream);
+  }
+  SECTION("the connection breaks") {
+    ScriptedReply reply = ScriptedReply::Raw(half);
+    reply.break_off = true;
+    FakeChatServer server({reply});
+    CHECK(ErrorOf(Ask(EndpointAt(server.url()))).kind == LlmError::Kind::kTruncatedStream);
+  }
+}
+
+TEST_CASE("A finish reason without [DONE] is accepted, and pings are skipped") {
+  ScriptedReply reply = ScriptedReply::Raw(
+      ": ping\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n: ping\n\n"
+      "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n");
+  SECTION("an orderly end") {}
+  SECTION("the connection breaks after it") { reply.break_off = true; }
+  FakeChatServer server({reply});
+  CHECK(ReplyOf(Ask(EndpointAt(server.url()))).content() == "Hi");
+}
+
+TEST_CASE("An error inside a 200 stream is an error, first or in the middle") {
+  const std::string error =
+      "data: {\"error\":{\"type\":\"overloaded_error\",\"message\":\"try later\"}}\n\n";
+  const std::string half = "data: {\"choices\":[{\"delta\":{\"content\":\"half\"}}]}\n\n";
+  for (const std::string& body : {error, half + error}) {
+    FakeChatServer server({ScriptedReply::Raw(body)});
+    LlmError found = ErrorOf(Ask(EndpointAt(server.url())));
+    CHECK(found.kind == LlmError::Kind::kUnavailable);
+    CHECK(absl::StrContains(found.message, "try later"));
+  }
+}
+
+TEST_CASE("A page instead of a completion is a bad reply that shows how it begins") {
+  FakeChatServer server({ScriptedReply::Body(200, "<html>Welcome</html>", "text/html")});
+  LlmError error = ErrorOf(Ask(EndpointAt(server.url())));
+  CHECK(error.kind == LlmError::Kind::kBadReply);
+  CHECK(absl::StrContains(error.message, "<html>Welcome"));
+}
+
+TEST_CASE("Retry-After comes with 429 and 503") {
+  for (int status : {429, 503}) {
+    ScriptedReply reply = ScriptedReply::Body(status, R"({"error":{"message":"slow down"}})");
+    reply.headers["Retry-After"] = "7";
+    FakeChatServer server({reply});
+    LlmError error = ErrorOf(Ask(EndpointAt(server.url())));
+    CHECK(error.retry_after == absl::Seconds(7));
+    CHECK(error.http_status == status);
+    CHECK(IsRetryable(error.kind));
+  }
+}
+
+TEST_CASE("A refused parameter is replaced at once and remembered") {
+  FakeChatServer server([](const nlohmann::json& request) {
+    if (request.contains("max_tokens")) {
+      return ScriptedReply::Body(
+          400, R"({"error":{"message":"'max_tokens' is not supported, use 'max_completion_tokens'"}})");
+    }
+    if (request.contains("temperature")) {
+      return ScriptedReply::Body(400, R"({"error":{"message":"Unsupported value: 'temperature'"}})");
+    }
+    return ScriptedReply::Stream("Hi");
+  });
+  OpenAiEndpoint client(EndpointAt(server.url()), kClock);
+  CancelToken cancel;
+  CHECK(ReplyOf(client.Complete(Request(), cancel)).content() == "Hi");
+  CHECK(server.requests().size() == 3);
+  CHECK(ReplyOf(client.Complete(Request(), cancel)).content() == "Hi");
+  CHECK(server.requests().size() == 4);
+  CHECK(server.requests().at(3)["max_completion_tokens"] == 64);
+}
+
+TEST_CASE("A request that is refused for good is sent once and shows the server's words") {
+  FakeChatServer server({ScriptedReply::Body(400, R"({"error":{"message":"model m not found"}})")});
+  LlmError error = ErrorOf(Ask(EndpointAt(server.url())));
+  CHECK(error.kind == LlmError::Kind::kBadRequest);
+  CHECK(absl::StrContains(error.message, "model m not found"));
+  CHECK(server.requests().size() == 1);
+}
+
+TEST_CASE("The key goes into the header and never into a message") {
+  v1::Endpoint endpoint = EndpointAt("");
+  endpoint.set_api_key_env("KMOSAIC_TEST_KEY");
+  SECTION("set") {
+    FakeChatServer server({ScriptedReply::Body(401, R"({"error":{"message":"wrong key"}})")});
+    endpoint.set_url(server.url());
+    setenv("KMOSAIC_TEST_KEY", "sk-very-secret", 1);
+    LlmError error = ErrorOf(Ask(endpoint));
+    unsetenv("KMOSAIC_TEST_KEY");
+    CHECK(server.last_header("Authorization") == "Bearer sk-very-secret");
+    CHECK(error.kind == LlmError::Kind::kAuth);
+    CHECK_FALSE(absl::StrContains(error.message, "secret"));
+  }
+  SECTION("not set") {
+    LlmError error = ErrorOf(Ask(endpoint));
+    CHECK(error.kind == LlmError::Kind::kAuth);
+    CHECK(absl::StrContains(error.message, "KMOSAIC_TEST_KEY"));
+  }
+}
+
+TEST_CASE("An endpoint that is not there is unavailable, with its address") {
+  LlmError error = ErrorOf(Ask(EndpointAt("http://127.0.0.1:1/v1")));
+  CHECK(error.kind == LlmError::Kind::kUnavailable);
+  CHECK(absl::StrContains(error.message, "127.0.0.1:1"));
+}
+
+TEST_CASE("Waiting has limits: to the first byte, between bytes, in all") {
+  std::latch released(1);
+  OpenAiEndpoint::Limits limits;
+  v1::Endpoint endpoint = EndpointAt("");
+  std::string expected;
+  ScriptedReply reply =
+      ScriptedReply::Raw("data: {\"choices\":[{\"delta\":{\"content\":\"half\"}}]}\n\n");
+  SECTION("first byte") {
+    reply.before = [&] { released.wait(); };
+    limits.first_byte = absl::Milliseconds(50);
+    expected = "no answer within";
+  }
+  SECTION("idle") {
+    reply.after_pieces = [&] { released.wait(); };
+    limits.idle = absl::Milliseconds(50);
+    expected = "in the middle";
+  }
+  SECTION("total") {
+    reply.before = [&] { released.wait(); };
+    endpoint.mutable_timeout()->set_nanos(50'000'000);
+    expected = "no complete answer";
+  }
+  FakeChatServer server({reply});
+  endpoint.set_url(server.url());
+  LlmError error = ErrorOf(Ask(endpoint, limits));
+  released.count_down();
+  CHECK(error.kind == LlmError::Kind::kTimeout);
+  CHECK(absl::StrContains(error.message, expected));
+}
+
+TEST_CASE("A call in flight is called off") {
+  std::latch called(1);
+  std::latch released(1);
+  ScriptedReply reply;
+  reply.before = [&] {
+    called.count_down();
+    released.wait();
+  };
+  FakeChatServer server({reply});
+  OpenAiEndpoint client(EndpointAt(server.url()), kClock);
+  CancelToken cancel;
+  std::thread canceller([&] {
+    called.wait();
+    cancel.Cancel();
+  });
+  LlmResult result = client.Complete(Request(), cancel);
+  canceller.join();
+  released.count_down();
+  CHECK(ErrorOf(result).kind == LlmError::Kind::kCancelled);
+}
+
+TEST_CASE("A kept connection that the server has closed costs nothing but a new one") {
+  // Answers the first request and keeps the connection; closes it, without a byte, when
+  // the second request arrives on it; answers the third, which comes on a new one.
+  const std::string body = R"({"choices":[{"message":{"content":"Hi"},"finish_reason":"stop"}]})";
+  RawHttpServer server({RawHttpServer::Answer(body), RawHttpServer::Close(),
+                        RawHttpServer::Answer(body)});
+  OpenAiEndpoint client(EndpointAt(server.url() + "/v1", false), kClock);
+  CancelToken cancel;
+  CHECK(ReplyOf(client.Complete(Request(), cancel)).content() == "Hi");
+  CHECK(ReplyOf(client.Complete(Request(), cancel)).content() == "Hi");
+  CHECK(server.connections() == 2);
+  CHECK(server.requests() == 3);
+}
