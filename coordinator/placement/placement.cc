@@ -140,6 +140,11 @@ absl::StatusOr<v1::Worker> Placement::Drain(const std::string& worker, bool drai
   return *std::move(state);
 }
 
+void Placement::Suspect(const std::string& worker) {
+  std::lock_guard lock(mutex_);
+  table_.Suspect(worker);
+}
+
 std::vector<v1::Worker> Placement::Workers() const {
   std::lock_guard lock(mutex_);
   return table_.Workers();

@@ -70,6 +70,9 @@ class Placement {
   // Drains a worker (or takes it back). NOT_FOUND for an unknown one.
   absl::StatusOr<v1::Worker> Drain(const std::string& worker, bool drain);
 
+  // A call to the worker did not get through: it gets no work until it syncs again.
+  void Suspect(const std::string& worker);
+
   // Registered workers and those lost lately, by id.
   std::vector<v1::Worker> Workers() const;
 

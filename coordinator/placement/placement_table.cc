@@ -23,6 +23,7 @@ bool PlacementTable::Sync(const v1::WorkerSyncRequest& request, absl::Time wall,
   }
   worker.said = request;
   worker.lost = false;
+  worker.suspect = false;
   worker.last_sync = now;
   worker.last_sync_wall = wall;
   for (auto& [role, slots] : worker.slots) slots.total = 0;
@@ -45,6 +46,11 @@ bool PlacementTable::Drain(const std::string& id, bool drain, absl::Duration now
   worker->second.drain_ordered = drain;
   Match(now);
   return true;
+}
+
+void PlacementTable::Suspect(const std::string& id) {
+  auto worker = workers_.find(id);
+  if (worker != workers_.end()) worker->second.suspect = true;
 }
 
 void PlacementTable::Enqueue(uint64_t ticket, SlotRequest request, absl::Duration now) {

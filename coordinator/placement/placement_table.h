@@ -81,6 +81,10 @@ class PlacementTable {
   // False for an unknown worker.
   bool Drain(const std::string& worker, bool drain, absl::Duration now);
 
+  // A call to the worker did not get through: no work for it until it syncs again (at once
+  // when it lives, as a new incarnation when it restarted).
+  void Suspect(const std::string& worker);
+
   // `ticket` is the caller's and unique. The outcome may be there at once.
   void Enqueue(uint64_t ticket, SlotRequest request, absl::Duration now);
 

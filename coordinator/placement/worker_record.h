@@ -26,6 +26,8 @@ struct WorkerRecord {
   // An operator's order; it ends with this incarnation of the worker.
   bool drain_ordered = false;
   bool lost = false;
+  // A call to it failed to get through; it gets no work before it syncs again.
+  bool suspect = false;
   absl::Duration last_sync;
   absl::Time last_sync_wall;
   // Number of the grant that it got last; spreads grants between equals.
@@ -34,7 +36,7 @@ struct WorkerRecord {
   bool draining() const { return drain_ordered || said.draining(); }
   bool sick() const { return said.health() == v1::WORKER_HEALTH_SICK; }
   // New requests may go to it.
-  bool TakesWork() const { return !lost && !draining() && !sick(); }
+  bool TakesWork() const { return !lost && !suspect && !draining() && !sick(); }
   bool HasFree(v1::Role role) const;
   bool Idle() const;
   v1::WorkerState State() const;

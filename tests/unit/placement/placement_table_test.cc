@@ -328,6 +328,17 @@ TEST_CASE("a silent worker is lost, gets no work, and comes back with all its sl
   CHECK(fleet.Slot(waits).worker == "w1");
 }
 
+TEST_CASE("a worker that a call could not reach gets no work until it syncs again") {
+  Fleet fleet;
+  fleet.Worker("w1", 1);
+  fleet.table.Suspect("w1");
+  fleet.table.Suspect("ghost");
+  uint64_t ticket = fleet.Ask("a");
+  CHECK(fleet.Waits(ticket));
+  fleet.Worker("w1", 1);
+  CHECK(fleet.Slot(ticket).worker == "w1");
+}
+
 TEST_CASE("a class of workers that was just lost is waited for") {
   Fleet fleet;
   fleet.now = absl::Hours(1);

@@ -1,0 +1,50 @@
+#include "coordinator/service/admin_service.h"
+
+#include <utility>
+
+#include "common/base/status.h"
+#include "common/log/log.h"
+
+namespace kmosaic {
+
+AdminService::AdminService(v1::Server server, TaskQueue& queue, Placement& placement)
+    : server_(std::move(server)), queue_(queue), placement_(placement) {}
+
+grpc::ServerUnaryReactor* AdminService::GetServer(grpc::CallbackServerContext* context,
+                                                  const v1::GetServerRequest*,
+                                                  v1::Server* response) {
+  *response = server_;
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(grpc::Status::OK);
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* AdminService::ListWorkers(grpc::CallbackServerContext* context,
+                                                    const v1::ListWorkersRequest*,
+                                                    v1::ListWorkersResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  for (v1::Worker& worker : placement_.Workers()) *response->add_workers() = std::move(worker);
+  queue_.ListRunners([reactor, response](absl::StatusOr<std::vector<v1::Runner>> runners) {
+    if (runners.ok()) {
+      for (v1::Runner& runner : *runners) *response->add_runners() = std::move(runner);
+    }
+    reactor->Finish(ToGrpc(runners.status()));
+  });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* AdminService::DrainWorker(grpc::CallbackServerContext* context,
+                                                    const v1::DrainWorkerRequest* request,
+                                                    v1::DrainWorkerResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  absl::StatusOr<v1::Worker> worker = placement_.Drain(request->id(), request->drain());
+  if (worker.ok()) {
+    LogInfo(request->drain() ? "worker is to drain" : "worker is taken back",
+            {{"worker", request->id()}});
+    *response->mutable_worker() = *std::move(worker);
+  }
+  reactor->Finish(ToGrpc(worker.status()));
+  return reactor;
+}
+
+}  // namespace kmosaic
