@@ -28,5 +28,8 @@ void __asan_storeN_noabort(uintptr_t address, size_t bytes) {
   kmosaic_emu_access(reinterpret_cast<const void*>(address), bytes, 1);
 }
 void __asan_handle_no_return(void) {}
+// Called round static constructors, which module definitions have.
+void __asan_before_dynamic_init(const char*) {}
+void __asan_after_dynamic_init(void) {}
 
 }  // extern "C"
