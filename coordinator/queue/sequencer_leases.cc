@@ -278,15 +278,17 @@ void Sequencer::Settle(const Held& held, v1::ItemState to, const Why& why,
 absl::Status Sequencer::Complete(const v1::CompleteRequest& request, const StepContext& context,
                                  Effects& effects) {
   KMOSAIC_RETURN_IF_ERROR(CheckDisk(context));
+  bool stopped = request.result().stop_reason() == v1::STOP_REASON_CANCELLED;
   Held newest = FindNewest(request.token());
-  if (newest.item != nullptr && newest.item->ended == v1::ATTEMPT_END_COMPLETED) {
+  if (newest.item != nullptr && (newest.item->ended == v1::ATTEMPT_END_COMPLETED ||
+                                 (stopped && newest.item->ended == v1::ATTEMPT_END_RELEASED))) {
     return absl::OkStatus();
   }
   KMOSAIC_ASSIGN_OR_RETURN(Held held, FindHeld(request.token(), "complete", effects));
   bool cancelled = held.job->state.cancelled();
-  if (request.result().stop_reason() == v1::STOP_REASON_CANCELLED && !cancelled) {
-    // The job was retried after its holder had been told to stop.
-    EndLease(held, v1::ATTEMPT_END_COMPLETED, "stopped by a cancel that was taken back",
+  if (stopped && !cancelled) {
+    // The job was retried after its holder had been told to stop: as a Release.
+    EndLease(held, v1::ATTEMPT_END_RELEASED, "stopped by a cancel that was taken back",
              v1::FAILURE_CLASS_UNSPECIFIED, context, effects);
     Settle(held, v1::ITEM_STATE_READY, {.reason = "stopped by a cancel that was taken back"},
            context, effects);
