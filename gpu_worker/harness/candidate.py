@@ -26,10 +26,6 @@ import torch
 from harness import cpp_extension, cuda_entry, cuda_on_cpu, errors, program, wire
 
 
-class _Unsupported(Exception):
-    pass
-
-
 class Device(Protocol):
     """Where candidates run."""
 
@@ -62,8 +58,6 @@ class EmulatedDevice:
         emulation.configure(schedule, poison, report_fd)
 
     def place(self, tensor: torch.Tensor) -> torch.Tensor:
-        if not tensor.is_contiguous():
-            return tensor.clone(memory_format=torch.preserve_format)
         return self._emulation.guarded(tensor)
 
     def empty(self, shape: list[int], dtype: torch.dtype) -> torch.Tensor:

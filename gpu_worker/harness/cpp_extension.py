@@ -36,7 +36,7 @@ class ExtensionRequest:
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
-        return {"key": self.key(), **{k: v for k, v in asdict(self).items()}}
+        return {"key": self.key(), **dict(asdict(self).items())}
 
 
 Handler = Callable[[ExtensionRequest], types.ModuleType]
@@ -74,13 +74,12 @@ def _load_inline(handler: Handler) -> Callable[..., types.ModuleType]:
     ) -> types.ModuleType:
         if sycl_sources:
             raise RuntimeError("load_inline: SYCL sources are not supported here")
-        names = functions.keys() if isinstance(functions, dict) else functions
         return handler(
             ExtensionRequest(
                 name=str(name),
                 cpp_sources=_texts(cpp_sources),
                 cuda_sources=_texts(cuda_sources),
-                functions=_texts(list(names) if names and not isinstance(names, str) else names),
+                functions=_texts(list(functions) if isinstance(functions, dict) else functions),
                 cflags=_texts(extra_cflags),
                 cuda_cflags=_texts(extra_cuda_cflags),
                 ldflags=_texts(extra_ldflags),

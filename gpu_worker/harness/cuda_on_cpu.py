@@ -38,8 +38,10 @@ class _CudaOnCpu(TorchFunctionMode):
         tensor = torch.Tensor
         self._answers: dict[Any, Callable[..., Any]] = {
             tensor.device.__get__: lambda _tensor: _CUDA,
-            tensor.is_cuda.__get__: lambda _tensor: True,
-            tensor.is_cpu.__get__: lambda _tensor: False,
+            tensor.is_cuda.__get__:  # type: ignore[attr-defined]
+            lambda _tensor: True,
+            tensor.is_cpu.__get__:  # type: ignore[attr-defined]
+            lambda _tensor: False,
             tensor.get_device: lambda _tensor: 0,
             tensor.cuda: lambda tensor, *_args, **_kwargs: tensor,
             tensor.pin_memory: lambda tensor, *_args, **_kwargs: tensor,
@@ -47,9 +49,7 @@ class _CudaOnCpu(TorchFunctionMode):
             tensor.record_stream: lambda *_args: None,
         }
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         answer = self._answers.get(func)
         if answer is not None:
             return answer(*args, **(kwargs or {}))
@@ -181,8 +181,8 @@ def _stand_ins() -> dict[str, object]:
         "memory_reserved": lambda _device=None: 0,
         "max_memory_reserved": lambda _device=None: 0,
         "mem_get_info": lambda _device=None: (_MEMORY_BYTES, _MEMORY_BYTES),
-        "manual_seed": lambda seed: torch.random.default_generator.manual_seed(int(seed)),
-        "manual_seed_all": lambda seed: torch.random.default_generator.manual_seed(int(seed)),
+        "manual_seed": lambda seed: torch.default_generator.manual_seed(int(seed)),
+        "manual_seed_all": lambda seed: torch.default_generator.manual_seed(int(seed)),
         "current_stream": lambda _device=None: stream,
         "default_stream": lambda _device=None: stream,
         "stream": lambda _stream=None: contextlib.nullcontext(),

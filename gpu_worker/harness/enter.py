@@ -55,17 +55,21 @@ class View:
     links: tuple[tuple[str, str], ...]
 
 
-def view_of(readable: Iterable[str]) -> View:
-    """Resolves symbolic links on the way to each path; leaves out what does not exist."""
-    paths: set[str] = set()
-    links: dict[str, str] = {}
+def view_of(readable: Iterable[str], more: View | None = None) -> View:
+    """Resolves symbolic links on the way to each path; leaves out what does not exist.
+    `more` (a view made before) is joined in."""
+    paths = set(more.paths) if more else set()
+    links = dict(more.links) if more else {}
     for path in readable:
         if not os.path.isabs(path):
             raise ValueError(f"readable path {path!r} is not absolute")
         real = _follow(path, links)
         if os.path.exists(real):
             paths.add(real)
-    kept = [p for p in sorted(paths) if not any(_below(p, other) for other in paths)]
+    kept: list[str] = []
+    for candidate in sorted(paths, key=lambda p: p.split("/")):
+        if not (kept and _below(candidate, kept[-1])):
+            kept.append(candidate)
     kept_links = {at: to for at, to in links.items() if not any(_below(at, p) for p in kept)}
     return View(tuple(kept), tuple(sorted(kept_links.items())))
 

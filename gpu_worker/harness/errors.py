@@ -33,7 +33,9 @@ def describe(error: BaseException, program: str | None) -> str:
         message = message.replace(program, "solution.py")
     if len(message) > MAX_TEXT // 2:
         half = MAX_TEXT // 4
-        message = f"{message[:half]}\n[... {len(message) - 2 * half} characters ...]\n{message[-half:]}"
+        message = (
+            f"{message[:half]}\n[... {len(message) - 2 * half} characters ...]\n{message[-half:]}"
+        )
     return ("".join(lines)[-(MAX_TEXT - len(message)) :] + message).rstrip()
 
 

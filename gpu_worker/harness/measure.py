@@ -61,24 +61,45 @@ _RULES: dict[str, _Rule] = {
     "_scaled_dot_product_efficient_attention": _attention,
     "_scaled_dot_product_attention_math": _attention,
     "mkldnn_rnn_layer": lambda args, _: _size(args[1], -1) + _size(args[2], -1),
-    **{
-        name: _ratio
-        for name in (
-            "sum mean var std var_mean std_mean norm linalg_vector_norm prod logsumexp nansum "
-            "mse_loss huber_loss smooth_l1_loss nll_loss_forward binary_cross_entropy trace "
-            "avg_pool1d avg_pool2d avg_pool3d _adaptive_avg_pool2d _adaptive_avg_pool3d "
-            "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d"
-        ).split()
-    },
+    **dict.fromkeys(
+        [
+            "sum",
+            "mean",
+            "var",
+            "std",
+            "var_mean",
+            "std_mean",
+            "norm",
+            "linalg_vector_norm",
+            "prod",
+            "logsumexp",
+            "nansum",
+            "mse_loss",
+            "huber_loss",
+            "smooth_l1_loss",
+            "nll_loss_forward",
+            "binary_cross_entropy",
+            "trace",
+            "avg_pool1d",
+            "avg_pool2d",
+            "avg_pool3d",
+            "_adaptive_avg_pool2d",
+            "_adaptive_avg_pool3d",
+            "adaptive_avg_pool1d",
+            "adaptive_avg_pool2d",
+            "adaptive_avg_pool3d",
+        ],
+        _ratio,
+    ),
 }
 
 
-class Measure(TorchDispatchMode):
+class Measure(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts while it is entered. `reduction` is the longest sum that a single element
     of any intermediate result needs, at least 1."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.multiply_adds = 0
         self.elements = 0
         self.reduction = 1

@@ -110,7 +110,10 @@ class Reference:
         if scale >= 1.0:
             return self._construct(message["source"], weight_seed), {}
         own = sizes.values()
-        fixed = {name: int(value) for name, value in message["scaled_shapes"].items()}
+        fixed = {
+            sizes.aliases.get(name, name): int(value)
+            for name, value in message["scaled_shapes"].items()
+        }
         unknown = sorted(set(fixed) - set(own))
         if unknown:
             raise InvalidTask(
@@ -161,7 +164,9 @@ class Reference:
         if isinstance(error, program.LoadFailed):
             path, error = error.path, program.cause(error)
         verdict = "UNSUPPORTED" if isinstance(error, ImportError) else "INVALID_TASK"
-        return _refused(verdict, errors.describe(error, path).replace("solution.py", "reference.py"))
+        return _refused(
+            verdict, errors.describe(error, path).replace("solution.py", "reference.py")
+        )
 
     # Cases
 
@@ -240,6 +245,7 @@ def search(
     """
     started = time.monotonic()
     fallback: tuple[Instance, scaling.Rung] | None = None
+    too_large: str | None = None
     last_error: BaseException | None = None
     first_rungs: list[scaling.Rung] = [scaling.Rung("given sizes", 0, fixed)] if fixed else []
     ladders: Iterator[list[scaling.Rung]] = scaling.ladder(own, scale, fixed)
@@ -265,6 +271,7 @@ def search(
                 continue
             cost = instance.cost
             if cost.multiply_adds > HARD_MULTIPLY_ADDS or cost.elements > HARD_ELEMENTS:
+                too_large = f"with {rung.kind} reduced a run still takes {_words(cost)}"
                 break
             if cost.multiply_adds > MAX_MULTIPLY_ADDS or cost.elements > MAX_ELEMENTS:
                 if fallback is None or _effort(cost) < _effort(fallback[0].cost):
@@ -277,14 +284,17 @@ def search(
         instance, rung = fallback
         notes.append(
             f"the smallest shapes that run ({rung.kind} reduced) still take "
-            f"{instance.cost.multiply_adds:.2g} multiply-adds and {instance.cost.elements:.2g} "
-            "elements a run"
+            f"{_words(instance.cost)} a run"
         )
         return instance, dict(rung.changed)
-    reason = "nothing in it looks like a size"
-    if last_error is not None:
+    reason = too_large or "nothing in it looks like a size"
+    if too_large is None and last_error is not None:
         reason = errors.describe(last_error, None)
     raise Unsupported(f"the shapes of the reference program cannot be reduced: {reason}")
+
+
+def _words(cost: measure.Measure) -> str:
+    return f"{cost.multiply_adds:.2g} multiply-adds and {cost.elements:.2g} elements"
 
 
 def _effort(cost: measure.Measure) -> int:

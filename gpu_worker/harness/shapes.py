@@ -33,6 +33,8 @@ class Sizes:
         self._line_starts = [0]
         for line in self._source.splitlines(keepends=True):
             self._line_starts.append(self._line_starts[-1] + len(line))
+        # a = b = 5 is one constant, and so one size, named a; {"b": "a"}.
+        self.aliases: dict[str, str] = {}
         self._sites = list(self._find(ast.parse(source)))
 
     def values(self) -> dict[str, int]:
@@ -44,13 +46,16 @@ class Sizes:
         text = self._source
         for site in sorted(self._sites, key=lambda s: s.start, reverse=True):
             if site.name in values and values[site.name] != site.value:
-                end_of_lines = b"\\\n" * text[site.start : site.end].count(b"\n")
-                new = str(values[site.name]).encode() + (b" " + end_of_lines if end_of_lines else b"")
+                lines = text[site.start : site.end].count(b"\n")
+                new = str(values[site.name]).encode()
+                if lines:
+                    new = b"(" + new + b"\n" * lines + b")"
                 text = text[: site.start] + new + text[site.end :]
         return text.decode()
 
     def _site(self, name: str, value: int, node: ast.expr) -> _Site:
-        assert node.end_lineno is not None and node.end_col_offset is not None
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
         return _Site(
             name,
             value,
@@ -61,11 +66,11 @@ class Sizes:
     def _find(self, tree: ast.Module) -> Iterator[_Site]:
         for statement in tree.body:
             if isinstance(statement, ast.Assign):
-                for target in statement.targets[:1]:
-                    yield from self._assigned(target, statement.value)
-                for target in statement.targets[1:]:
-                    # a = b = 5: one constant, and so one size, named after the first.
-                    continue
+                first, *others = statement.targets
+                yield from self._assigned(first, statement.value)
+                for other in others:
+                    if isinstance(first, ast.Name) and isinstance(other, ast.Name):
+                        self.aliases[other.id] = first.id
             elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
                 yield from self._assigned(statement.target, statement.value)
             elif isinstance(statement, ast.FunctionDef) and statement.name in _INPUT_FUNCTIONS:
@@ -116,5 +121,5 @@ def _constant(node: ast.expr) -> int | None:
     if isinstance(node.op, ast.FloorDiv) and right != 0:
         return left // right
     if isinstance(node.op, ast.Pow) and 0 <= right <= 40:
-        return left**right
+        return int(left**right)
     return None

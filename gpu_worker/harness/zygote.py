@@ -5,8 +5,9 @@ others: each request forks a child, which enters the sandbox before it reads any
 
 Requests: {"op": "fork", "role": "collect" | "reference" | "candidate", "limits": {...},
 "readable": [paths], "devices": [nodes], "flags": n} with descriptors [role socket, output
-pipe, seccomp program, status socket, cgroup.procs files ...]; answer {"ok": true} or {"ok": false, "error": text}.
-How the child fares is told on the status socket (sandbox/enter.h).
+pipe, seccomp program, status socket, cgroup.procs files ...]; answer {"ok": true} or
+{"ok": false, "error": text}. How the child fares is told on the status socket
+(sandbox/enter.h).
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ class Zygote:
         }
         self._control = wire.Channel(control)
         self._library = enter.Library(library_path)
-        self._always_readable = enter.python_paths() + [os.path.dirname(__file__)] + shown
+        harness = os.path.dirname(os.path.abspath(__file__))
+        self._always_shown = enter.view_of([*enter.python_paths(), harness, *shown])
 
     def announce(self) -> None:
         import torch
@@ -84,7 +86,7 @@ class Zygote:
         role_fd, output_fd, seccomp_fd, status_fd, *join_fds = descriptors
         serve = self._roles[message["role"]]
         limits = self._enter.Limits(**message["limits"])
-        view = self._enter.view_of([*self._always_readable, *message["readable"]])
+        view = self._enter.view_of(message["readable"], self._always_shown)
         seccomp = _read_all(seccomp_fd)
         if os.fork() != 0:
             return

@@ -1,0 +1,9 @@
+"""Tests of the harness run it in this process; a role's process is the C++ tests' matter."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "gpu_worker"))
+pytest.importorskip("torch", reason="the harness needs a Python with torch")
