@@ -47,7 +47,7 @@ void AddOptions(Flags& flags, kmosaic::Options& options) {
 std::string Check(const Flags& flags) {
   const kmosaic::CoordinatorServer::Options& server = flags.server;
   if (server.data_dir.empty()) return "--data-dir is required";
-  if (server.queue.lease_ttl < absl::Seconds(1)) return "--lease-ttl must be at least 1s";
+  if (server.queue.lease_ttl < absl::Seconds(3)) return "--lease-ttl must be at least 3s";
   if (server.placement.sync_interval <= absl::ZeroDuration() ||
       server.placement.lost_after < 2 * server.placement.sync_interval) {
     return "--worker-lost-after must be at least twice --worker-sync, which must be above 0";
@@ -73,9 +73,9 @@ int Run(Flags& flags) {
     failed = true;  // before Set, which orders it for the thread that waits
     stop.Set();
   };
-  // More than half of a lease may not pass between two signs of life.
+  // A lease outlives one lost sign of life.
   flags.server.queue.sync_interval =
-      std::min(flags.server.queue.sync_interval, flags.server.queue.lease_ttl / 3);
+      std::min(flags.server.queue.sync_interval, flags.server.queue.lease_ttl / 2);
 
   kmosaic::SystemClock clock;
   auto server = kmosaic::CoordinatorServer::Start(flags.server, clock);
