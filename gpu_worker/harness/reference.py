@@ -1,7 +1,8 @@
 """The role that runs a task's reference program. Untrusted like any other program.
 
 {"op": "load", "source", "device", "scale", "scaled_shapes", "weight_seed"}; answer
-{"ok": true, "init": node, "shapes": {name: value}, "families": [...], "notes": [...]} with
+{"ok": true, "init": node, "shapes": {name: value} (those reduced), "sizes": {name: value}
+(all, as the source has them), "families": [...], "notes": [...]} with
 descriptors [init tree], or {"ok": false, "verdict": "INVALID_TASK" | "UNSUPPORTED", "error"}.
 
 {"op": "case", "seed", "family", "want_parameters"?}; answer {"ok": true, "inputs",
@@ -89,6 +90,7 @@ class Reference:
                 "ok": True,
                 "init": node,
                 "shapes": changed,
+                "sizes": sizes.values(),
                 "families": list(families.NAMES),
                 "notes": notes,
             }

@@ -5,11 +5,17 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
 #include "common/base/text.h"
 
 namespace kmosaic {
+namespace {
+
+constexpr absl::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
+
+}  // namespace
 
 void OutputBuffer::Append(std::string_view bytes) {
   total_bytes_ += bytes.size();
@@ -46,7 +52,10 @@ std::string OutputBuffer::Text() const {
   while (start < tail_.size() && start < 3 && (static_cast<unsigned char>(tail_[start]) & 0xC0) == 0x80) {
     ++start;
   }
-  return absl::StrCat(ToValidUtf8(TruncateUtf8(head_, head_.size())), "\n[... ", dropped_bytes(),
+  // A last character that was cut becomes one replacement character: leave it out.
+  std::string head = ToValidUtf8(head_);
+  if (absl::EndsWith(head, kReplacement)) head.resize(head.size() - kReplacement.size());
+  return absl::StrCat(head, "\n[... ", dropped_bytes(),
                       " bytes left out ...]\n", ToValidUtf8(std::string_view(tail_).substr(start)));
 }
 
