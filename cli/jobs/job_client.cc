@@ -1,14 +1,11 @@
 #include "cli/jobs/job_client.h"
 
-#include <condition_variable>
-#include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "cli/program/stream_queue.h"
 
 namespace kmosaic {
 namespace {
@@ -16,51 +13,8 @@ namespace {
 constexpr uint32_t kPageSize = 500;
 constexpr size_t kMessageBytes = 4 * 1024 * 1024;
 constexpr int kSubmitAttempts = 5;
+constexpr size_t kBuffered = 1024;
 constexpr absl::Duration kIdle = absl::Milliseconds(200);
-
-// Events on their way from the reading thread.
-class EventQueue {
- public:
-  void Push(v1::JobEvent event) {
-    std::unique_lock lock(mutex_);
-    // A slow consumer slows the stream down.
-    changed_.wait(lock, [this] { return events_.size() < 1024 || abandoned_; });
-    events_.push_back(std::move(event));
-    changed_.notify_all();
-  }
-  void Close(absl::Status status) {
-    std::lock_guard lock(mutex_);
-    end_ = std::move(status);
-    changed_.notify_all();
-  }
-  // Nobody will take further events.
-  void Abandon() {
-    std::lock_guard lock(mutex_);
-    abandoned_ = true;
-    changed_.notify_all();
-  }
-  // The next event; nothing after kIdle or at the end, which `end` then tells.
-  std::optional<v1::JobEvent> Pop(std::optional<absl::Status>& end) {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, absl::ToChronoMilliseconds(kIdle),
-                      [this] { return !events_.empty() || end_.has_value(); });
-    if (events_.empty()) {
-      end = end_;
-      return std::nullopt;
-    }
-    v1::JobEvent event = std::move(events_.front());
-    events_.pop_front();
-    changed_.notify_all();
-    return event;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<v1::JobEvent> events_;
-  std::optional<absl::Status> end_;
-  bool abandoned_ = false;
-};
 
 v1::JobRequest Named(const std::string& id) {
   v1::JobRequest request;
@@ -201,7 +155,7 @@ absl::Status JobClient::WatchOnce(const std::string& id, uint64_t& next_seq,
   v1::WatchJobRequest request;
   request.set_id(id);
   request.set_from_seq(next_seq);
-  EventQueue queue;
+  StreamQueue<v1::JobEvent> queue(kBuffered);
   std::thread reader([&] {
     auto stream = stub_->Watch(&context, request);
     v1::JobEvent event;
@@ -211,7 +165,7 @@ absl::Status JobClient::WatchOnce(const std::string& id, uint64_t& next_seq,
   std::optional<absl::Status> end;
   bool wanted = true;
   while (wanted && !end) {
-    if (auto event = queue.Pop(end)) {
+    if (auto event = queue.Pop(kIdle, end)) {
       next_seq = event->seq() + 1;
       wanted = on_event(*event);
     }

@@ -42,9 +42,13 @@ int RunProgram(const std::vector<std::string>& arguments, Host& host) {
   AddUpCommand(app, line);
   AddSubmitCommand(app, line);
   AddJobCommands(app, line);
+  AddTaskCommands(app, line);
+  AddScoreCommand(app, line);
   AddExportCommand(app, line);
   AddWorkerCommands(app, line);
   AddHealthCommand(app, line);
+  AddDoctorCommand(app, line);
+  AddCompletionCommand(app, line);
   // CLI11 takes them from the back.
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
   try {

@@ -44,16 +44,18 @@ Daemon Worker(const std::string& program, const SystemOptions& options, int numb
   Daemon daemon;
   daemon.name = absl::StrCat("worker-", number);
   daemon.log_path = Log(options, daemon.name);
-  if (toolkit) daemon.env["CUDA_HOME"] = toolkit->path;
-  daemon.arguments = [program, options, python, name = daemon.name](const auto&,
-                                                                    const auto& first) {
-    return std::vector<std::string>{program,
-                                    absl::StrCat("--coordinator=", first->grpc),
-                                    "--listen=127.0.0.1:0",
-                                    "--http-listen=127.0.0.1:0",
-                                    absl::StrCat("--device=", options.device),
-                                    absl::StrCat("--cache-dir=", options.data, "/cache/", name),
-                                    absl::StrCat("--python=", python)};
+  std::vector<std::string> fixed = {
+      "--listen=127.0.0.1:0",
+      "--http-listen=127.0.0.1:0",
+      absl::StrCat("--name=", daemon.name),
+      absl::StrCat("--device=", options.device),
+      absl::StrCat("--cache-dir=", options.data, "/cache/", daemon.name),
+      absl::StrCat("--python=", python)};
+  if (toolkit) fixed.push_back(absl::StrCat("--cuda-home=", toolkit->path));
+  daemon.arguments = [program, fixed](const auto&, const auto& first) {
+    std::vector<std::string> argv = {program, absl::StrCat("--coordinator=", first->grpc)};
+    argv.insert(argv.end(), fixed.begin(), fixed.end());
+    return argv;
   };
   return daemon;
 }

@@ -1,0 +1,93 @@
+#include <catch2/catch.hpp>
+#include <filesystem>
+
+#include "tests/unit/cli/fake_services.h"
+#include "tests/unit/cli/files.h"
+#include "tests/unit/cli/test_host.h"
+
+using namespace kmosaic;
+
+namespace {
+
+struct Fixture {
+  FakeCoordinator fake;
+  TestHost test;
+  std::string out = test.temp.path() + "/out";
+
+  int Run(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(),
+                     {"--coordinator", fake.target(), "export", "job-1", "--out", out});
+    return test.Run(arguments);
+  }
+  void AddRow(const std::string& split, const std::string& json) {
+    v1::ExportRow& row = *fake.dataset.responses.emplace_back().mutable_row();
+    row.set_split(split);
+    row.set_json(json);
+  }
+  void AddSummary(uint64_t items, uint64_t rows) {
+    v1::ExportSummary& summary = *fake.dataset.responses.emplace_back().mutable_summary();
+    summary.set_items(items);
+    summary.set_rows(rows);
+    (*summary.mutable_dropped())["emulated"] = items - rows;
+  }
+  bool IsEmpty() const { return std::filesystem::is_empty(out); }
+};
+
+bool Contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE_METHOD(Fixture, "export writes the stream's rows and says what was left out") {
+  AddRow("train", "{\"a\":1}");
+  AddRow("test", "{\"a\":2}");
+  AddSummary(5, 2);
+  CHECK(Run({"--format", "direct", "--include-emulated", "--min-speedup", "1.5"}) == 0);
+  CHECK(ReadFile(out + "/train.jsonl") == "{\"a\":1}\n");
+  CHECK(ReadFile(out + "/test.jsonl") == "{\"a\":2}\n");
+  CHECK(Contains(test.out.str(), "2 rows of 5 conversations"));
+  CHECK(Contains(test.out.str(), "emulated"));
+  CHECK(fake.dataset.request.format() == v1::EXPORT_FORMAT_DIRECT);
+  CHECK(fake.dataset.request.include_emulated());
+  CHECK(fake.dataset.request.min_speedup() == 1.5);
+  CHECK(fake.dataset.request.jobs(0) == "job-1");
+}
+
+TEST_CASE_METHOD(Fixture, "Without a least speedup none is sent") {
+  AddSummary(0, 0);
+  CHECK(Run({"-o", "json"}) == 0);
+  CHECK_FALSE(fake.dataset.request.has_min_speedup());
+  CHECK(fake.dataset.request.format() == v1::EXPORT_FORMAT_TRAJECTORY);
+  CHECK(test.Json()["rows"] == 0);
+}
+
+TEST_CASE_METHOD(Fixture, "A stream that breaks off leaves no file") {
+  AddRow("train", "{\"a\":1}");
+  fake.dataset.status = grpc::Status(grpc::StatusCode::UNAVAILABLE, "going down");
+  CHECK(Run({}) == 3);
+  CHECK(IsEmpty());
+}
+
+TEST_CASE_METHOD(Fixture, "A stream without its summary, or with another count, is not believed") {
+  AddRow("train", "{\"a\":1}");
+  CHECK(Run({}) == 3);
+  CHECK(IsEmpty());
+  AddSummary(2, 2);
+  CHECK(Run({}) == 3);
+  CHECK(Contains(test.err.str(), "counted 2 rows and 1 arrived"));
+  CHECK(IsEmpty());
+}
+
+TEST_CASE_METHOD(Fixture, "A job that is not there is bad input") {
+  fake.dataset.status = grpc::Status(grpc::StatusCode::NOT_FOUND, "there is no job job-1");
+  CHECK(Run({}) == 2);
+  CHECK(IsEmpty());
+}
+
+TEST_CASE_METHOD(Fixture, "A folder with somebody's own files is bad input") {
+  WriteFile(out + "/README.md", "mine");
+  AddSummary(0, 0);
+  CHECK(Run({}) == 2);
+  CHECK(ReadFile(out + "/README.md") == "mine");
+}

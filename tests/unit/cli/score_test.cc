@@ -1,0 +1,172 @@
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <set>
+#include <sstream>
+
+#include "tests/unit/cli/fake_services.h"
+#include "tests/unit/cli/files.h"
+#include "tests/unit/cli/test_host.h"
+
+using namespace kmosaic;
+
+namespace {
+
+struct Fixture {
+  FakeCoordinator fake;
+  TestHost test;
+
+  int Run(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"--coordinator", fake.target()});
+    return test.Run(arguments);
+  }
+  std::string Path(const std::string& name) const { return test.temp.path() + "/" + name; }
+  // Rows "a0", "a1", ...; those in `bad` have a solution that fails.
+  void WriteRows(const std::string& name, int count, int bad_from) {
+    std::string text;
+    for (int i = 0; i < count; ++i) {
+      text += "{\"id\": \"a" + std::to_string(i) + "\", \"reference\": \"r\", \"solution\": \"" +
+              (i < bad_from ? "good" : "poor") +
+              "\", \"label\": {\"compiled\": true, \"correct\": true}}\n";
+    }
+    WriteFile(Path(name), text);
+  }
+};
+
+bool Contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE_METHOD(Fixture, "score streams a file and gives one object per candidate") {
+  WriteRows("k.jsonl", 200, 199);
+  CHECK(Run({"score", Path("k.jsonl"), "-o", "jsonl", "--out", Path("out.jsonl"), "--scale", "0.5",
+             "--device", "emulated"}) == 1);
+  std::istringstream lines(test.out.str());
+  std::set<std::string> ids;
+  std::string line;
+  while (std::getline(lines, line)) {
+    auto json = nlohmann::json::parse(line);
+    ids.insert(json["id"]);
+    CHECK((json["verdict"] == "PASSED") == (json["id"] != "a199"));
+    CHECK(json["compile"]["seconds"] == 1.5);
+    CHECK(json["benchmark"].is_null());
+    CHECK(json["label"] == "correct");
+  }
+  CHECK(ids.size() == 200);
+  CHECK(fake.score.requests[0].evaluation().scale() == 0.5);
+  CHECK(fake.score.requests[0].evaluation().device() == v1::DEVICE_KIND_EMULATED);
+  CHECK(fake.score.requests[0].evaluation().last_stage() == v1::ROLE_VERIFY);
+  std::string kept = ReadFile(Path("out.jsonl"));
+  CHECK(std::count(kept.begin(), kept.end(), '\n') == 200);
+  CHECK_FALSE(std::filesystem::exists(Path("out.jsonl.partial")));
+}
+
+TEST_CASE_METHOD(Fixture, "When all pass the answer is yes") {
+  WriteRows("k.jsonl", 3, 3);
+  CHECK(Run({"score", Path("k.jsonl")}) == 0);
+  CHECK(Contains(test.out.str(), "PASSED"));
+  CHECK(Contains(test.out.str(), "LABELLED correct"));
+  CHECK(Contains(test.out.str(), "3 passed, 0 failed, 0 without a verdict about them"));
+  CHECK(Run({"score", Path("k.jsonl"), "--limit", "2", "-o", "json"}) == 0);
+  CHECK(test.Json()["results"].size() == 2);
+  CHECK(test.Json()["summary"]["passed"] == 2);
+}
+
+TEST_CASE_METHOD(Fixture, "A malformed line is told and the other rows still run") {
+  WriteFile(Path("k.jsonl"),
+            "{\"id\": \"a\", \"reference\": \"r\", \"solution\": \"good\"}\n{oops\n"
+            "{\"id\": \"b\", \"reference\": \"r\", \"solution\": \"good\"}\n");
+  CHECK(Run({"score", Path("k.jsonl"), "-o", "json"}) == 1);
+  CHECK(test.Json()["results"].size() == 2);
+  CHECK(Contains(test.err.str(), "k.jsonl:2:2: this is not JSON"));
+}
+
+TEST_CASE_METHOD(Fixture, "A file of which nothing can be read is bad input, and nothing is sent") {
+  WriteFile(Path("k.jsonl"), "{oops\n{\"reference\": \"r\"}\n");
+  CHECK(Run({"score", Path("k.jsonl")}) == 2);
+  CHECK(Contains(test.err.str(), "k.jsonl:1:2: this is not JSON"));
+  CHECK(Contains(test.err.str(), "k.jsonl:2: \"solution\" is required"));
+  CHECK(fake.score.streams == 0);
+  CHECK(Run({"score", Path("none.jsonl")}) == 2);
+  CHECK(Run({"score", test.temp.path()}) == 2);
+}
+
+TEST_CASE_METHOD(Fixture, "Rows that were not answered are sent again after a lost connection") {
+  WriteRows("k.jsonl", 20, 20);
+  fake.score.cut_after = 7;
+  CHECK(Run({"score", Path("k.jsonl"), "-o", "jsonl"}) == 0);
+  CHECK(fake.score.streams == 2);
+  CHECK(std::count(test.out.str().begin(), test.out.str().end(), '\n') == 20);
+}
+
+TEST_CASE_METHOD(Fixture, "Two rows of one id both get their verdict") {
+  WriteFile(Path("k.jsonl"),
+            "{\"id\": \"a\", \"reference\": \"r\", \"solution\": \"good\"}\n"
+            "{\"id\": \"a\", \"reference\": \"r\", \"solution\": \"poor\"}\n");
+  CHECK(Run({"score", Path("k.jsonl"), "-o", "json"}) == 1);
+  CHECK(test.Json()["results"].size() == 2);
+  CHECK(test.Json()["summary"]["passed"] == 1);
+}
+
+TEST_CASE_METHOD(Fixture, "One reference and solution get all that is known") {
+  WriteFile(Path("model.py"), "reference");
+  WriteFile(Path("new.py"), "poor");
+  CHECK(Run({"score", "--reference", Path("model.py"), "--solution", Path("new.py")}) == 1);
+  CHECK(Contains(test.out.str(), "new.py  WRONG_OUTPUT"));
+  CHECK(Contains(test.out.str(), "one element is off"));
+  REQUIRE(fake.score.requests.size() == 1);
+  CHECK(fake.score.requests[0].oracle().reference() == "reference");
+}
+
+TEST_CASE_METHOD(Fixture, "A .cu solution needs its entry") {
+  WriteFile(Path("model.py"), "reference");
+  WriteFile(Path("k.cu"), "good");
+  CHECK(Run({"score", "--reference", Path("model.py"), "--solution", Path("k.cu")}) == 2);
+  CHECK(Contains(test.err.str(), "a .cu solution needs its host entry"));
+  CHECK(Run({"score", "--reference", Path("model.py"), "--solution", Path("k.cu"), "--entry",
+             "void f(const float* x, float* y, cudaStream_t s)", "--bind", "x=input[0]"}) == 2);
+  CHECK(Contains(test.err.str(), "parameter \"y\" has no binding"));
+  CHECK(Run({"score", "--reference", Path("model.py"), "--solution", Path("k.cu"), "--entry",
+             "void f(const float* x, float* y, cudaStream_t s)", "--bind", "x=input[0]", "--bind",
+             "y=output[0]"}) == 0);
+  REQUIRE(fake.score.requests.size() == 1);
+  CHECK(fake.score.requests[0].solution().contract() == v1::CONTRACT_CUDA);
+  CHECK(fake.score.requests[0].oracle().entry().bindings().size() == 2);
+}
+
+TEST_CASE_METHOD(Fixture, "A solution can be judged by a task folder") {
+  WriteFile(Path("k.cu"), "good");
+  CHECK(Run({"score", "--task", EXAMPLES "/tasks/histogram", "--solution", Path("k.cu")}) == 0);
+  CHECK(fake.score.requests[0].oracle().scaled_shapes().at("bins") == 37);
+}
+
+TEST_CASE_METHOD(Fixture, "Flags that do not fit together are bad usage") {
+  WriteRows("k.jsonl", 1, 1);
+  CHECK(Run({"score"}) == 2);
+  CHECK(Run({"score", Path("k.jsonl"), "--solution", "x.py"}) == 2);
+  CHECK(Run({"score", "--solution", "x.py"}) == 2);
+  CHECK(Run({"score", Path("k.jsonl"), "--stages", "verify"}) == 2);
+  CHECK(Run({"score", Path("k.jsonl"), "--stages", "compile,verify,benchmark", "--device",
+             "emulated"}) == 2);
+  CHECK(Run({"score", Path("k.jsonl"), "--scale", "2"}) == 2);
+  CHECK(Run({"score", Path("k.jsonl"), "--require", "gpu"}) == 2);
+  CHECK(fake.score.streams == 0);
+  CHECK(Run({"score", Path("k.jsonl"), "--stages", "compile"}) == 0);
+  CHECK(fake.score.requests[0].evaluation().last_stage() == v1::ROLE_COMPILE);
+}
+
+TEST_CASE_METHOD(Fixture, "Rows may come from standard input") {
+  test.in.str("{\"id\": \"a\", \"reference\": \"r\", \"solution\": \"good\"}\n");
+  CHECK(Run({"score", "-"}) == 0);
+  CHECK(Contains(test.out.str(), "a  PASSED"));
+}
+
+TEST_CASE_METHOD(Fixture, "No coordinator is exit code 3 and what was scored is kept aside") {
+  WriteRows("k.jsonl", 1, 1);
+  CHECK(test.Run({"--coordinator", "127.0.0.1:1", "score", Path("k.jsonl"), "--out", Path("o")}) ==
+        3);
+  CHECK(Contains(test.err.str(), "127.0.0.1:1"));
+  CHECK_FALSE(std::filesystem::exists(Path("o")));
+}
