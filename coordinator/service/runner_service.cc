@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
@@ -17,20 +19,55 @@ constexpr absl::Duration kDefaultSlotWait = absl::Seconds(20);
 constexpr absl::Duration kMaxSlotWait = absl::Minutes(5);
 
 // A Sync that may wait. The reactor is bound to its call only when the handler returns, so
-// neither OnCancel nor OnDone comes before Start has returned.
+// neither OnCancel nor OnDone comes before Start has returned. Leases that were granted to a
+// caller who is gone are handed back at once, instead of running out.
 class SyncReactor : public grpc::ServerUnaryReactor {
  public:
-  explicit SyncReactor(TaskQueue& queue) : queue_(queue) {}
+  SyncReactor(TaskQueue& queue, v1::RunnerSyncResponse* response)
+      : queue_(queue), response_(response) {}
 
-  void Start(const v1::RunnerSyncRequest& request, v1::RunnerSyncResponse* response) {
-    ticket_ = queue_.Sync(request, ReplyTo<v1::RunnerSyncResponse>(this, response));
+  void Start(const v1::RunnerSyncRequest& request) {
+    ticket_ = queue_.Sync(request, [this](absl::StatusOr<v1::RunnerSyncResponse> answer) {
+      Answer(std::move(answer));
+    });
   }
-  void OnCancel() override { queue_.CancelSync(ticket_); }
+
+  void OnCancel() override {
+    queue_.CancelSync(ticket_);
+    std::lock_guard lock(mutex_);
+    cancelled_ = true;
+    HandBack();
+  }
   void OnDone() override { delete this; }
 
  private:
+  void Answer(absl::StatusOr<v1::RunnerSyncResponse> answer) {
+    grpc::Status status = ToGrpc(answer.status());
+    if (answer.ok()) {
+      std::lock_guard lock(mutex_);
+      for (const v1::Lease& lease : answer->granted()) granted_.push_back(lease.token());
+      if (cancelled_) HandBack();
+      *response_ = *std::move(answer);
+    }
+    Finish(status);
+  }
+
+  void HandBack() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    for (const v1::LeaseToken& token : granted_) {
+      v1::ReleaseRequest release;
+      *release.mutable_token() = token;
+      release.set_handed_back(true);
+      queue_.Release(std::move(release), [](const absl::Status&) {});
+    }
+    granted_.clear();
+  }
+
   TaskQueue& queue_;
+  v1::RunnerSyncResponse* const response_;
   uint64_t ticket_ = 0;
+  std::mutex mutex_;
+  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<v1::LeaseToken> granted_ ABSL_GUARDED_BY(mutex_);
 };
 
 // An AcquireSlot: first the queue says whether the lease is current, then placement is
@@ -53,13 +90,17 @@ class AcquireReactor : public grpc::ServerUnaryReactor {
 
   void OnCancel() override {
     uint64_t ticket = 0;
+    std::string granted;
     {
       std::lock_guard lock(state_->mutex);
       state_->cancelled = true;
       ticket = state_->ticket;
+      granted.swap(state_->granted);
     }
     // A request that is not asked yet sees `cancelled`.
     if (ticket != 0) state_->placement.Cancel(ticket);
+    // The answer did not reach the caller.
+    if (!granted.empty()) state_->placement.Release(granted);
   }
   void OnDone() override { delete this; }
 
@@ -74,6 +115,7 @@ class AcquireReactor : public grpc::ServerUnaryReactor {
       {
         std::lock_guard lock(mutex);
         gone = cancelled;
+        if (slot.ok() && !gone) granted = slot->id();
       }
       if (slot.ok() && gone) {
         placement.Release(slot->id());
@@ -89,6 +131,8 @@ class AcquireReactor : public grpc::ServerUnaryReactor {
     std::mutex mutex;
     uint64_t ticket ABSL_GUARDED_BY(mutex) = 0;
     bool cancelled ABSL_GUARDED_BY(mutex) = false;
+    // Slot that the caller was given.
+    std::string granted ABSL_GUARDED_BY(mutex);
   };
 
   static void Ask(const std::shared_ptr<State>& state, const v1::AcquireSlotRequest& request,
@@ -127,8 +171,8 @@ RunnerService::RunnerService(TaskQueue& queue, Placement& placement)
 grpc::ServerUnaryReactor* RunnerService::Sync(grpc::CallbackServerContext*,
                                               const v1::RunnerSyncRequest* request,
                                               v1::RunnerSyncResponse* response) {
-  auto* reactor = new SyncReactor(queue_);
-  reactor->Start(*request, response);
+  auto* reactor = new SyncReactor(queue_, response);
+  reactor->Start(*request);
   return reactor;
 }
 
