@@ -10,6 +10,7 @@
 #include "common/base/status.h"
 #include "common/base/text.h"
 #include "gpu_worker/evaluate/extension_source.h"
+#include "gpu_worker/evaluate/fixed_sizes.h"
 #include "gpu_worker/evaluate/source_labels.h"
 #include "gpu_worker/evaluate/verifier.h"
 
@@ -98,16 +99,7 @@ absl::StatusOr<v1::EvaluationReport> Evaluator::Evaluate(const v1::KernelRequest
   const v1::EvaluationOptions& wanted = request.options();
   work.scale = wanted.scale() > 0 ? wanted.scale() : options_.device->default_scale();
   work.is_entry = request.solution().contract() == v1::CONTRACT_CUDA;
-  Reference::Options reference;
-  reference.oracle = request.oracle();
-  reference.device = DeviceName(options_.device->kind());
-  reference.scale = work.scale;
-  reference.weight_seed = kWeightSeed;
-  reference.want_parameters = work.is_entry;
-  reference.torch = options_.torch;
-  reference.limits = options_.limits;
-  work.reference = std::make_unique<Reference>(std::move(reference), options_.roles,
-                                               options_.references, cancellation);
+  work.reference = MakeReference(work, {});
 
   auto finish = [&](const Conclusion& conclusion) -> absl::StatusOr<v1::EvaluationReport> {
     // Whatever a cancelled call saw last is the cancellation's doing.
@@ -261,7 +253,50 @@ std::variant<std::string, Conclusion> Evaluator::Build(Work& work, Device::Purpo
   return built->directory;
 }
 
+std::unique_ptr<Reference> Evaluator::MakeReference(
+    const Work& work, const std::map<std::string, int64_t>& fixed) const {
+  Reference::Options options;
+  options.oracle = work.request.oracle();
+  for (const auto& [name, value] : fixed) (*options.oracle.mutable_scaled_shapes())[name] = value;
+  options.device = DeviceName(options_.device->kind());
+  options.scale = work.scale;
+  options.weight_seed = kWeightSeed;
+  options.want_parameters = work.is_entry;
+  options.torch = options_.torch;
+  options.limits = options_.limits;
+  return std::make_unique<Reference>(std::move(options), options_.roles, options_.references,
+                                     work.cancellation);
+}
+
 Conclusion Evaluator::Verify(Work& work, const std::string& artifact) const {
+  Conclusion first = VerifyAtShapes(work, artifact);
+  if (work.scale >= 1 || !MayComeFromShapes(first.verdict) || work.cancelled()) return first;
+  auto shape = work.reference->Shape();
+  if (std::holds_alternative<Conclusion>(shape)) return first;
+  const TaskShape& task = *std::get<std::shared_ptr<const TaskShape>>(shape);
+  std::map<std::string, int64_t> fixed =
+      FixedSizes(work.request.solution().source(), task.shapes, task.sizes);
+  // What the task itself fixes stays.
+  for (const auto& [name, value] : work.request.oracle().scaled_shapes()) fixed.erase(name);
+  if (fixed.empty()) return first;
+
+  // Written for these sizes, so judged at them.
+  work.report.clear_verify();
+  work.report.clear_work();
+  work.report.mutable_verify()->add_notes(
+      absl::StrCat("full size kept, since the solution holds it as a number: ", SizesText(fixed)));
+  work.reference = MakeReference(work, fixed);
+  if (auto again = work.reference->Shape(); auto* failed = std::get_if<Conclusion>(&again)) {
+    if (failed->verdict == v1::VERDICT_INFRASTRUCTURE) return *failed;
+    return {v1::VERDICT_UNSUPPORTED,
+            absl::StrCat("the solution holds sizes of the full shapes (", SizesText(fixed),
+                         "), and with them the task is too large for this device"),
+            {}};
+  }
+  return VerifyAtShapes(work, artifact);
+}
+
+Conclusion Evaluator::VerifyAtShapes(Work& work, const std::string& artifact) const {
   auto held = options_.device->Lock(DeviceLock::Mode::kShared, [&work] { return work.cancelled(); });
   if (!held.ok()) return ConcludeMachine(held.status());
   const v1::EvaluationOptions& wanted = work.request.options();

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <variant>
@@ -56,6 +57,10 @@ class Evaluator {
   // The artifact's directory.
   std::variant<std::string, struct Conclusion> Build(Work& work, Device::Purpose purpose) const;
   struct Conclusion Verify(Work& work, const std::string& artifact) const;
+  // One round at the shapes of work.reference.
+  struct Conclusion VerifyAtShapes(Work& work, const std::string& artifact) const;
+  std::unique_ptr<Reference> MakeReference(const Work& work,
+                                           const std::map<std::string, int64_t>& fixed) const;
   // Runs once more with counting, which also checks every access exactly.
   struct Conclusion Count(Work& work) const;
 

@@ -30,6 +30,16 @@ std::vector<std::string> Strings(const json& reply, const char* key) {
   return texts;
 }
 
+std::map<std::string, int64_t> Integers(const json& reply, const char* key) {
+  std::map<std::string, int64_t> numbers;
+  auto found = reply.find(key);
+  if (found == reply.end() || !found->is_object()) return numbers;
+  for (const auto& [name, value] : found->items()) {
+    if (value.is_number_integer()) numbers[name] = value.get<int64_t>();
+  }
+  return numbers;
+}
+
 std::string Text(const json& reply, const char* key) {
   auto found = reply.find(key);
   return found != reply.end() && found->is_string() ? found->get<std::string>() : "";
@@ -183,12 +193,8 @@ std::optional<Conclusion> Reference::EnsureLoaded() {
                          options_.limits.block_bytes);
   if (!init.ok()) return Malformed(init.status());
   shape->init = *std::move(init);
-  if (auto shapes = frame.message.find("shapes");
-      shapes != frame.message.end() && shapes->is_object()) {
-    for (const auto& [name, value] : shapes->items()) {
-      if (value.is_number_integer()) shape->shapes[name] = value.get<int64_t>();
-    }
-  }
+  shape->shapes = Integers(frame.message, "shapes");
+  shape->sizes = Integers(frame.message, "sizes");
   shape->families = Strings(frame.message, "families");
   shape->notes = Strings(frame.message, "notes");
   shape_ = shape;

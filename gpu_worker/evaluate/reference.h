@@ -36,7 +36,10 @@ struct Parcel {
 // What a task is at certain shapes.
 struct TaskShape {
   Parcel init;
+  // Sizes that were reduced, with what they are now.
   std::map<std::string, int64_t> shapes;
+  // Every size that the program names, as its source has it.
+  std::map<std::string, int64_t> sizes;
   std::vector<std::string> families;
   std::vector<std::string> notes;
 };

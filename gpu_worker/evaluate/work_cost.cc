@@ -16,7 +16,8 @@ v1::WorkReport ParseWork(const nlohmann::json& work) {
   auto count = [&](const char* key) -> uint64_t {
     if (!work.is_object()) return 0;
     auto found = work.find(key);
-    return found != work.end() && found->is_number_unsigned() ? found->get<uint64_t>() : 0;
+    if (found == work.end() || !found->is_number_integer()) return 0;
+    return found->is_number_unsigned() || found->get<int64_t>() >= 0 ? found->get<uint64_t>() : 0;
   };
   v1::WorkReport report;
   report.set_launches(count("launches"));
