@@ -378,16 +378,31 @@ Conclusion Verifier::Explain(Conclusion wrong, const TaskCase& task_case) {
             "the reference gives different results for the same inputs and seed",
             {}};
   }
+  // The same call alone in a fresh process: in another order of threads, or the same one.
+  auto alone = [&](const std::string& schedule) -> std::variant<Comparison, Conclusion> {
+    auto started = StartCandidate(schedule, kFirstPoison);
+    if (auto* failed = std::get_if<Conclusion>(&started)) return *failed;
+    auto ran = std::get<std::unique_ptr<Candidate>>(started)->Run(task_case);
+    if (auto* failed = std::get_if<Conclusion>(&ran)) return *failed;
+    return Compare(task_case, std::get<RunResult>(ran).outputs, kFirstPoison);
+  };
+  if (task_case.seed != first_case_->seed || task_case.family != first_case_->family) {
+    auto fresh = alone("forward");
+    if (auto* failed = std::get_if<Conclusion>(&fresh)) {
+      return IsMachine(failed->verdict) ? *failed : wrong;
+    }
+    if (std::get<Comparison>(fresh).verdict == v1::VERDICT_PASSED) {
+      wrong.reason = absl::StrCat("right as the first call of a process, wrong after other calls ",
+                                  "(something is kept between calls): ", wrong.reason);
+      return wrong;
+    }
+  }
   if (!options_.emulated) return wrong;
-  auto started = StartCandidate("reverse", kFirstPoison);
-  if (auto* failed = std::get_if<Conclusion>(&started)) {
+  auto reversed = alone("reverse");
+  if (auto* failed = std::get_if<Conclusion>(&reversed)) {
     return IsMachine(failed->verdict) ? *failed : wrong;
   }
-  auto ran = std::get<std::unique_ptr<Candidate>>(started)->Run(task_case);
-  if (auto* failed = std::get_if<Conclusion>(&ran)) {
-    return IsMachine(failed->verdict) ? *failed : wrong;
-  }
-  Comparison reverse = Compare(task_case, std::get<RunResult>(ran).outputs, kFirstPoison);
+  const Comparison& reverse = std::get<Comparison>(reversed);
   if (reverse.verdict == v1::VERDICT_PASSED) {
     wrong.verdict = v1::VERDICT_DATA_RACE;
     wrong.reason = absl::StrCat("wrong when threads run in one order, right in the reverse one ",
