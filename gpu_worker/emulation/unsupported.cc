@@ -106,6 +106,8 @@ bool IsEmptyAssembly(const MaskedSource& source, std::size_t at) {
 bool IsWarpSynchronous(const MaskedSource& source) {
   const std::string_view code = source.code();
   if (source.HasIdentifier("__syncwarp")) return false;
+  std::size_t statement = 0;  // where the one that holds `at` begins
+  std::size_t scanned = 0;
   for (std::size_t at = source.FindIdentifier("volatile", 0); at != MaskedSource::kNone;
        at = source.FindIdentifier("volatile", at + 1)) {
     const std::size_t end = code.find_first_of(";,){=", at);
@@ -115,10 +117,14 @@ bool IsWarpSynchronous(const MaskedSource& source) {
         declaration.find("__shared__") != std::string_view::npos) {
       return true;
     }
-    const std::size_t start = code.find_last_of(";{}", at);
-    const std::string_view before =
-        code.substr(start == std::string_view::npos ? 0 : start, at - start);
-    if (start != std::string_view::npos && before.find("__shared__") != std::string_view::npos) {
+    for (; scanned < at; ++scanned) {
+      if (code[scanned] == ';' || code[scanned] == '{' || code[scanned] == '}') {
+        statement = scanned + 1;
+      }
+    }
+    constexpr std::size_t kLongestSpecifiers = 256;
+    if (at - statement < kLongestSpecifiers &&
+        code.substr(statement, at - statement).find("__shared__") != std::string_view::npos) {
       return true;
     }
   }

@@ -55,6 +55,9 @@ class TensorOptions {
     options.dtype_ = type;
     return options;
   }
+  [[nodiscard]] TensorOptions dtype(ScalarType type) const {
+    return dtype(std::optional<ScalarType>(type));
+  }
   [[nodiscard]] TensorOptions dtype(caffe2::TypeMeta type) const {
     return dtype(std::optional<ScalarType>(type.toScalarType()));
   }
