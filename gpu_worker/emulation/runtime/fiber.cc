@@ -88,7 +88,6 @@ Context FiberStack::PrepareContext(void (*entry)()) const {
   // address (here none) lies there.
   auto* top = reinterpret_cast<std::uintptr_t*>(base_ + kGuardBytes + kBytes);
   *--top = 0;
-  *--top = 0;
   *--top = reinterpret_cast<std::uintptr_t>(entry);
   for (std::size_t i = 0; i < kSavedRegisters; ++i) *--top = 0;
   return top;

@@ -230,6 +230,9 @@ inline std::optional<Device> device_of(const Tensor& tensor) {
   return tensor.device();
 }
 
+using c10::nullopt;
+using c10::optional;
+
 }  // namespace at
 
 namespace c10 {
