@@ -65,6 +65,7 @@ void Conversation::Give(Order order) {
   order_ = order;
   if (order >= Order::kDrain) stop_work_.Cancel();
   if (order >= Order::kCancel) stop_call_.Cancel();
+  if (order >= Order::kLost) stop_retries_.Cancel();
   if (order >= Order::kEnd) stop_verbs_.Cancel();
 }
 
@@ -226,7 +227,7 @@ absl::Status Conversation::Insist(const std::string& name, Verb verb) {
       LogInfo("the lease is not ours any more", fields);
       return status;
     }
-    if (stop_verbs_.WaitFor(Backoff(attempt, services_.backoff_base, services_.backoff_cap))) {
+    if (stop_retries_.WaitFor(Backoff(attempt, services_.backoff_base, services_.backoff_cap))) {
       return absl::CancelledError("the process ends or the lease is lost");
     }
   }

@@ -43,10 +43,10 @@ class Conversation {
     kDrain,
     // The job was cancelled: what runs is called off, the item completed as cancelled.
     kCancel,
-    // The process ends now: what is not recorded yet is given up.
-    kEnd,
     // Another one holds the lease: everything is dropped without a word.
     kLost,
+    // The process ends now: what is not recorded yet is given up.
+    kEnd,
   };
 
   Conversation(const ConversationServices& services, v1::Lease lease,
@@ -98,9 +98,12 @@ class Conversation {
 
   mutable std::mutex mutex_;
   Order order_ ABSL_GUARDED_BY(mutex_) = Order::kGoOn;
-  CancelToken stop_work_;   // drain and above: evaluations, waits, new calls
-  CancelToken stop_call_;   // cancel and above: the call in flight
-  CancelToken stop_verbs_;  // end and above: verbs to the coordinator
+  CancelToken stop_work_;     // drain and above: evaluations, waits, new calls
+  CancelToken stop_call_;     // cancel and above: the call in flight
+  CancelToken stop_retries_;  // lost and above: further tries of a verb
+  // End: the verb in flight. Not on a lost lease: the Sync that calls it lost may have
+  // overtaken the answer to the Complete that ended it.
+  CancelToken stop_verbs_;
 };
 
 }  // namespace kmosaic
