@@ -290,7 +290,8 @@ Conclusion Evaluator::Verify(Work& work, const std::string& artifact) const {
     if (failed->verdict == v1::VERDICT_INFRASTRUCTURE) return *failed;
     return {v1::VERDICT_UNSUPPORTED,
             absl::StrCat("the solution holds sizes of the full shapes (", SizesText(fixed),
-                         "), and with them the task is too large for this device"),
+                         "), and with them the task cannot be reduced for this device: ",
+                         failed->reason),
             {}};
   }
   return VerifyAtShapes(work, artifact);
