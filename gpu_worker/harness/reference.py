@@ -29,7 +29,7 @@ from harness import cuda_on_cpu, errors, families, measure, program, scaling, sh
 MAX_MULTIPLY_ADDS = 24_000_000
 MAX_ELEMENTS = 1_000_000
 # What it may cost where nothing smaller runs.
-HARD_MULTIPLY_ADDS = 4_000_000_000
+HARD_MULTIPLY_ADDS = 12_000_000_000
 HARD_ELEMENTS = 200_000_000
 # Time to look for shapes.
 SEARCH_SECONDS = 40.0
@@ -282,6 +282,8 @@ def search(
             best = (instance, rung)
         if best is not None:
             return best[0], dict(best[1].changed)
+        if rungs[0].kind == scaling.THOROUGH and (fallback is not None or too_large is not None):
+            break  # every other kind reduces less
     if fallback is not None:
         instance, rung = fallback
         notes.append(

@@ -18,6 +18,8 @@ from harness.shapes import SMALL
 
 # Largest extents that the rungs of the ladder aim at, smallest first.
 TARGETS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 16384, 65536)
+# The kind of reduction that all others are part of.
+THOROUGH = "all sizes"
 # Power of two that a reduced size keeps its remainder by: the largest common tile.
 _MAX_MODULUS = 128
 
@@ -64,7 +66,7 @@ def ladder(
     """
     free = {name: value for name, value in sizes.items() if name not in fixed}
     kinds = {
-        "all sizes": lambda name: True,
+        THOROUGH: lambda name: True,
         "all but extents": lambda name: not is_extent(name),
         "extents and batch": lambda name: is_extent(name) or is_batch(name),
         "batch": is_batch,

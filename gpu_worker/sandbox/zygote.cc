@@ -58,8 +58,9 @@ absl::StatusOr<std::pair<UniqueFd, UniqueFd>> OutputPipe() {
   return std::pair<UniqueFd, UniqueFd>{UniqueFd(fds[0]), UniqueFd(fds[1])};
 }
 
-// The next frame; UNAVAILABLE when the peer is gone, DEADLINE_EXCEEDED.
-absl::StatusOr<Frame> Receive(int socket, absl::Time deadline) {
+// The next frame; UNAVAILABLE when the peer is gone, DEADLINE_EXCEEDED, CANCELLED when
+// `stop` (a descriptor, or -1) can be read.
+absl::StatusOr<Frame> Receive(int socket, absl::Time deadline, int stop) {
   FrameReader reader(kMaxControlBytes);
   while (true) {
     auto done = reader.Read(socket);
@@ -69,8 +70,9 @@ absl::StatusOr<Frame> Receive(int socket, absl::Time deadline) {
     if (left <= absl::ZeroDuration()) {
       return absl::DeadlineExceededError("the Python process did not answer in time");
     }
-    pollfd readable{socket, POLLIN, 0};
-    poll(&readable, 1, static_cast<int>(absl::ToInt64Milliseconds(left)) + 1);
+    pollfd fds[] = {{socket, POLLIN, 0}, {stop, POLLIN, 0}};
+    poll(fds, std::size(fds), static_cast<int>(absl::ToInt64Milliseconds(left)) + 1);
+    if (fds[1].revents != 0) return absl::CancelledError("the worker stops");
   }
 }
 
@@ -188,7 +190,8 @@ absl::StatusOr<Zygote::Instance> Zygote::StartInstance() const {
   control.second.Reset();
   output.second.Reset();
 
-  auto hello = Receive(instance.control.get(), absl::Now() + options_.start_timeout);
+  auto hello = Receive(instance.control.get(), absl::Now() + options_.start_timeout,
+                       stop_.get());
   if (!hello.ok()) {
     syscall(SYS_pidfd_send_signal, instance.process.pidfd.get(), SIGKILL, nullptr, 0);
     Reap(instance.process.pid);
@@ -241,7 +244,7 @@ absl::Status Zygote::Request(const nlohmann::json& message, const std::vector<in
     pollfd writable{socket, POLLOUT, 0};
     poll(&writable, 1, static_cast<int>(absl::ToInt64Milliseconds(left)) + 1);
   }
-  auto answer = Receive(socket, deadline);
+  auto answer = Receive(socket, deadline, -1);
   if (!answer.ok()) return absl::UnavailableError(std::string(answer.status().message()));
   if (answer->message.value("ok", false)) return absl::OkStatus();
   return absl::InternalError(answer->message.value("error", "it refused without a reason"));

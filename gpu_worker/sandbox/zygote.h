@@ -92,7 +92,7 @@ class Zygote {
   // Until the instance ends or this object does.
   void Attend(const Instance& instance);
   void PublishFailure(const absl::Status& status);
-  // False when stopping.
+  // Waits; false when stopping.
   bool SleepUnlessStopping(absl::Duration duration);
 
   // One request and its answer. UNAVAILABLE: this zygote is of no use any more.

@@ -31,6 +31,7 @@ std::optional<Excess> RunIn(MemoryGuard* guard, uint64_t memory_bytes, uint64_t 
     if (over) break;
     if (excess) kill(-process->pid, SIGKILL);
   }
+  kill(-process->pid, SIGKILL);
   Reap(process->pid);
   return (*group)->Check() ? (*group)->Check() : excess;
 }
