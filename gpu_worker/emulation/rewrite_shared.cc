@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::size_t kNone = MaskedSource::kNone;
 constexpr std::string_view kShared = "__shared__";
+// A longer one is none; it bounds what a scan looks at per declaration.
+constexpr std::size_t kLongestDeclaration = 8192;
 
 // What a brace opened.
 struct Scope {
@@ -219,6 +221,7 @@ class SharedRewriter {
     scopes_.AdvanceTo(token);
     const std::string_view code = source_.code();
     Declaration declaration{source_.SkipSpace(scopes_.statement()), token, kNone};
+    if (token - declaration.begin > kLongestDeclaration) return;
     // In a parameter list the qualifier says nothing.
     if (std::count(code.begin() + static_cast<std::ptrdiff_t>(declaration.begin),
                    code.begin() + static_cast<std::ptrdiff_t>(token), '(') !=
@@ -228,7 +231,7 @@ class SharedRewriter {
       return;
     }
     std::size_t depth = 0;
-    for (std::size_t i = token; i < code.size(); ++i) {
+    for (std::size_t i = token; i < std::min(code.size(), token + kLongestDeclaration); ++i) {
       const char c = code[i];
       if (c == '(' || c == '[' || c == '{') ++depth;
       if (c == ')' || c == ']' || c == '}') {

@@ -106,13 +106,13 @@ bool IsEmptyAssembly(const MaskedSource& source, std::size_t at) {
 bool IsWarpSynchronous(const MaskedSource& source) {
   const std::string_view code = source.code();
   if (source.HasIdentifier("__syncwarp")) return false;
+  constexpr std::size_t kLongestSpecifiers = 256;
   std::size_t statement = 0;  // where the one that holds `at` begins
   std::size_t scanned = 0;
   for (std::size_t at = source.FindIdentifier("volatile", 0); at != MaskedSource::kNone;
        at = source.FindIdentifier("volatile", at + 1)) {
-    const std::size_t end = code.find_first_of(";,){=", at);
-    const std::string_view declaration =
-        code.substr(at, end == std::string_view::npos ? end : end - at);
+    const std::string_view rest = code.substr(at, kLongestSpecifiers);
+    const std::string_view declaration = rest.substr(0, rest.find_first_of(";,){="));
     if (declaration.find('*') != std::string_view::npos ||
         declaration.find("__shared__") != std::string_view::npos) {
       return true;
@@ -122,7 +122,6 @@ bool IsWarpSynchronous(const MaskedSource& source) {
         statement = scanned + 1;
       }
     }
-    constexpr std::size_t kLongestSpecifiers = 256;
     if (at - statement < kLongestSpecifiers &&
         code.substr(statement, at - statement).find("__shared__") != std::string_view::npos) {
       return true;

@@ -9,9 +9,9 @@ namespace kmosaic::emulation {
 
 namespace {
 
-// A thread that yields this often with nobody else able to run waits for another block, or for
-// nothing.
-constexpr std::uint64_t kMaxIdleYields = 1'000'000;
+// When threads yield this often while none ends, begins or leaves a barrier, they wait for
+// another block, or for nothing.
+constexpr std::uint64_t kMaxIdleYields = 2'000'000;
 
 // The scheduler whose fibers run; a fiber's entry has no argument.
 BlockScheduler* active_scheduler = nullptr;
@@ -112,6 +112,7 @@ bool BlockScheduler::NextThread() {
   while (next_fresh_ < order_.size()) {
     if (ready_.empty() || fresh_next_ || !schedule_->ResumeFirst()) {
       fresh_next_ = false;
+      idle_yields_ = 0;
       Run(order_[next_fresh_++]);
       return true;
     }
@@ -125,6 +126,7 @@ void BlockScheduler::FinishCurrent() {
   const unsigned id = current_;
   current_ = kNone;
   threads_[id].state = State::kDone;
+  idle_yields_ = 0;
   --alive_;
   const unsigned w = id / kWarpSize;
   WarpState& warp = warps_[w];
@@ -194,6 +196,7 @@ void BlockScheduler::Dispatch() {
 }
 
 void BlockScheduler::MakeReady(std::vector<unsigned>* ids) {
+  idle_yields_ = 0;
   schedule_->OrderReleased(ids);
   for (const unsigned id : *ids) {
     threads_[id].state = State::kReady;
@@ -429,20 +432,21 @@ void BlockScheduler::BreakDeadlock() {
 }
 
 void BlockScheduler::Yield() {
-  if (ready_.empty() && next_fresh_ >= order_.size()) {
-    if (++idle_yields_ < kMaxIdleYields) return;
+  if (++idle_yields_ >= kMaxIdleYields) {
     report_("deadlock",
-            "the thread spins while every other thread of its block has ended or waits for it; "
-            "blocks run one after another here, so it may wait for another block");
+            "the thread spins while no thread of its block gets any further; blocks run one after "
+            "another here, so it may wait for another block");
     Abort();
   }
-  idle_yields_ = 0;
+  if (next_fresh_ < order_.size()) {
+    // Whoever it waits for may not have begun.
+    fresh_next_ = true;
+  } else if (ready_.empty()) {
+    return;
+  }
   const unsigned id = current_;
   threads_[id].state = State::kReady;
   threads_[id].fiber = running_;
-  if (ready_.empty()) {
-    fresh_next_ = true;  // else the next fiber would come straight back to this thread
-  }
   ready_.push_back(id);
   Dispatch();
 }

@@ -14,7 +14,7 @@ TEST_CASE("comments and literals are blanked, code and newlines stay") {
   CHECK(Code("f(\"<<<\\\"x\");") == "f(\"______\");");
   CHECK(Code("'\"' + x") == "'_' + x");
   CHECK(Code("1'000'000 + 'a'") == "1'000'000 + '_'");
-  CHECK(Code("R\"d(a)\" b)d\" + c") == "R\"__________\" + c");
+  CHECK(Code("R\"d(a)\" b)d\" + c") == "R\"_________\" + c");
   CHECK(Code("/* open") == "       ");
   CHECK(Code("\"open\nnext") == "\"____\nnext");
 }
