@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 import torch
 from harness import collect
@@ -10,10 +12,11 @@ from torch.utils.cpp_extension import load_inline
 CUDA = "__global__ void k(float* x) { x[0] = 1; }"
 
 
-def extensions(source: str, init: object = None, inputs: object = None) -> list[dict]:
+def extensions(source: str, init: object = None, inputs: object = None) -> list[dict[str, Any]]:
     reply = collect.collect(source, init, inputs)
     assert reply["ok"], reply
-    return reply["extensions"]
+    found: list[dict[str, Any]] = reply["extensions"]
+    return found
 
 
 def refused(source: str, init: object = None, inputs: object = None) -> tuple[str, str]:

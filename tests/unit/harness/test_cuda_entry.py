@@ -52,7 +52,7 @@ def test_a_function_is_called_and_its_error_code_is_an_error() -> None:
     entry = cuda_entry.parse("int f(float* y)", {"y": "output[0]"})
     seen = []
 
-    @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+    @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)  # type: ignore[untyped-decorator]
     def function(pointer: int) -> int:
         seen.append(pointer)
         return 3

@@ -47,8 +47,8 @@ class TestInside:
         first = torch.rand(2, generator=generator, device="cuda")
         again = torch.rand(2, generator=generator.manual_seed(3))
         assert torch.equal(first, again)
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        stream = torch.cuda.Stream()
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
+        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         with torch.cuda.stream(stream):
             start.record()
             end.record()

@@ -1,4 +1,5 @@
 import os
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -53,9 +54,12 @@ class Loaded:
         self.role._contexts.close()
 
 
+Load = Callable[..., Loaded]
+
+
 @pytest.fixture
-def load():
-    made = []
+def load() -> Iterator[Load]:
+    made: list[Loaded] = []
 
     def make(*args: Any, **kwargs: Any) -> Loaded:
         made.append(Loaded(*args, **kwargs))
@@ -66,7 +70,7 @@ def load():
         loaded.close()
 
 
-def test_shapes_are_reduced_within_the_budget_and_reported(load) -> None:
+def test_shapes_are_reduced_within_the_budget_and_reported(load: Load) -> None:
     loaded = load(LINEAR)
     assert loaded.reply["ok"], loaded.reply
     shapes = loaded.reply["shapes"]
@@ -76,24 +80,24 @@ def test_shapes_are_reduced_within_the_budget_and_reported(load) -> None:
     assert case["inputs"][0].shape == (shapes["batch_size"], shapes["features"])
 
 
-def test_full_scale_changes_nothing(load) -> None:
+def test_full_scale_changes_nothing(load: Load) -> None:
     loaded = load(LINEAR.replace("4096", "24").replace("512", "3"), scale=1.0)
     assert loaded.reply["shapes"] == {}
     assert loaded.case()["inputs"][0].shape == (3, 24)
 
 
-def test_sizes_given_by_the_task_win(load) -> None:
+def test_sizes_given_by_the_task_win(load: Load) -> None:
     loaded = load(LINEAR, scaled={"batch_size": 5, "features": 37})
     assert loaded.reply["shapes"] == {"batch_size": 5, "features": 37}
 
 
-def test_a_given_size_that_does_not_exist_is_named(load) -> None:
+def test_a_given_size_that_does_not_exist_is_named(load: Load) -> None:
     loaded = load(LINEAR, scaled={"rows": 5})
     assert loaded.reply["verdict"] == "INVALID_TASK"
     assert "rows" in loaded.reply["error"]
 
 
-def test_the_same_seed_gives_the_same_case_whatever_ran_before(load) -> None:
+def test_the_same_seed_gives_the_same_case_whatever_ran_before(load: Load) -> None:
     loaded = load(LINEAR, scaled={"batch_size": 4, "features": 16})
     first = loaded.case(seed=3)
     loaded.case(seed=4)
@@ -103,29 +107,29 @@ def test_the_same_seed_gives_the_same_case_whatever_ran_before(load) -> None:
     assert not torch.equal(loaded.case(seed=4)["inputs"][0], again["inputs"][0])
 
 
-def test_float64_values_agree_with_the_programs_own(load) -> None:
+def test_float64_values_agree_with_the_programs_own(load: Load) -> None:
     case = load(LINEAR, scaled={"batch_size": 4, "features": 16}).case()
     assert case["expected64"].dtype is torch.float64
     assert torch.allclose(case["expected64"].float(), case["expected"], atol=1e-4)
 
 
-def test_the_reduction_is_the_longest_sum(load) -> None:
+def test_the_reduction_is_the_longest_sum(load: Load) -> None:
     case = load(LINEAR, scaled={"batch_size": 4, "features": 300}).case()
     assert case["reduction"] == 300
 
 
-def test_parameters_are_the_models_state(load) -> None:
+def test_parameters_are_the_models_state(load: Load) -> None:
     case = load(LINEAR, scaled={"batch_size": 4, "features": 16}).case()
     assert case["parameters"]["linear.weight"].shape == (32, 16)
 
 
-def test_weights_follow_the_weight_seed(load) -> None:
+def test_weights_follow_the_weight_seed(load: Load) -> None:
     case = load(LINEAR, scaled={"batch_size": 4, "features": 16}).case()
     torch.manual_seed(7)
     assert torch.equal(case["parameters"]["linear.weight"], torch.nn.Linear(16, 32).weight)
 
 
-def test_a_program_that_rounds_inside_has_no_float64_values_and_says_so(load) -> None:
+def test_a_program_that_rounds_inside_has_no_float64_values_and_says_so(load: Load) -> None:
     source = LINEAR.replace("return torch.relu(", "return torch.relu(1 * ").replace(
         "(x)))", "(x))).float()"
     )
@@ -134,7 +138,7 @@ def test_a_program_that_rounds_inside_has_no_float64_values_and_says_so(load) ->
     assert any("float64" in note for note in case["notes"])
 
 
-def test_integer_inputs_stay_as_they_are(load) -> None:
+def test_integer_inputs_stay_as_they_are(load: Load) -> None:
     source = """
 import torch
 class Model(torch.nn.Module):
@@ -148,7 +152,7 @@ def get_init_inputs(): return []
     assert case["expected"].shape == (12, 8)
 
 
-def test_a_program_with_fixed_extents_keeps_them(load) -> None:
+def test_a_program_with_fixed_extents_keeps_them(load: Load) -> None:
     source = """
 import torch
 class Model(torch.nn.Module):
@@ -180,7 +184,7 @@ def get_init_inputs(): return []
     ],
 )
 def test_a_program_that_does_not_run_is_refused_with_the_reason(
-    load, source: str, verdict: str, words: str
+    load: Load, source: str, verdict: str, words: str
 ) -> None:
     reply = load(source).reply
     assert reply["verdict"] == verdict
@@ -188,7 +192,7 @@ def test_a_program_that_does_not_run_is_refused_with_the_reason(
     assert "/tmp" not in reply["error"]
 
 
-def test_init_values_that_cannot_travel_are_unsupported(load) -> None:
+def test_init_values_that_cannot_travel_are_unsupported(load: Load) -> None:
     source = LINEAR.replace("return [features]", "return [Big()]").replace(
         "class Model",
         "class Big:\n    def __rmul__(self, o): return 32\n"
@@ -199,14 +203,14 @@ def test_init_values_that_cannot_travel_are_unsupported(load) -> None:
 
 
 @pytest.mark.parametrize("family", families.NAMES)
-def test_every_family_gives_a_case(load, family: str) -> None:
+def test_every_family_gives_a_case(load: Load, family: str) -> None:
     loaded = load(LINEAR, scaled={"batch_size": 4, "features": 16})
     case = loaded.case(family=family)
     assert case["inputs"][0].shape == (4, 16)
     assert bool(torch.isfinite(case["expected"]).all())
 
 
-def test_descriptors_are_not_leaked(load) -> None:
+def test_descriptors_are_not_leaked(load: Load) -> None:
     loaded = load(LINEAR, scaled={"batch_size": 4, "features": 16})
     loaded.case()
     before = len(os.listdir("/proc/self/fd"))

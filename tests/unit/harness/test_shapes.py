@@ -1,3 +1,5 @@
+from typing import Any
+
 from harness import scaling, shapes
 
 SOURCE = """
@@ -42,7 +44,7 @@ def test_the_program_with_other_sizes_keeps_its_lines_and_the_rest() -> None:
     sizes = shapes.Sizes(SOURCE)
     text = sizes.source_with({"width": 32, "height": 8, "layers[0]": 16, "get_inputs:224": 24})
     assert text.count("\n") == SOURCE.count("\n")
-    module: dict = {}
+    module: dict[str, Any] = {}
     exec(text, module)
     assert (module["width"], module["height"], module["layers"]) == (32, 8, [16] * 4)
     assert (module["batch_size"], module["hidden"], module["groups"]) == (128, 1024, 16)

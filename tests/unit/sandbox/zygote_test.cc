@@ -6,6 +6,8 @@
 #include <catch2/catch.hpp>
 #include <thread>
 
+#include "gpu_worker/sandbox/process_tree.h"
+#include "tests/unit/sandbox/python_environment.h"
 #include "tests/unit/sandbox/role_fixture.h"
 
 namespace kmosaic {
@@ -122,6 +124,30 @@ TEST_CASE("Kill ends a call that is under way") {
   killer.join();
   REQUIRE_FALSE(answer.ok());
   CHECK((*role)->failure()->kind == RoleFailure::Kind::kCancelled);
+}
+
+TEST_CASE("the override runs roles without a sandbox, within their limits") {
+  if (PythonForTests().empty()) return;
+  auto guard = MemoryGuard::Create(MemoryGuard::Mode::kAuto);
+  REQUIRE(guard.ok());
+  ZygoteOptions options = ZygoteOptionsForTests();
+  options.unsandboxed = true;
+  auto zygote = Zygote::Start(options, guard->get());
+  REQUIRE(zygote.ok());
+  CHECK((*zygote)->unsandboxed());
+  CHECK(RunInRole(zygote->get(), kSolution, RoleLimits()).answer.ok());
+  RoleLimits limits;
+  limits.memory_bytes = 100 << 20;
+  RoleRun run = RunInRole(zygote->get(), "x = []\nwhile True: x.append(bytearray(1 << 22))", limits);
+  REQUIRE(run.failure.has_value());
+  CHECK(run.failure->kind == RoleFailure::Kind::kMemory);
+  run = RunInRole(zygote->get(), "import os\nos.fork()\nwhile True: pass", RoleLimits(),
+                  absl::Seconds(1));
+  REQUIRE(run.failure.has_value());
+  CHECK(run.failure->kind == RoleFailure::Kind::kDeadline);
+  CHECK(Descendants(ListProcesses(), run.pid).empty());
+  run = RunInRole(zygote->get(), "import os\nos._exit(3)", RoleLimits());
+  CHECK(run.failure->exit_code == 3);
 }
 
 }  // namespace
