@@ -108,6 +108,9 @@ void Report(const Host& host, const ExportArguments& arguments, const DatasetCou
   Table left_out({{"LEFT OUT BECAUSE"}, {"CONVERSATIONS", Align::kRight}});
   for (const auto& [reason, number] : dropped) left_out.AddRow({reason, absl::StrCat(number)});
   *host.out << '\n' << left_out.Render(host.TableWidth());
+  if (summary.rows() == 0 && dropped.count("emulated") != 0) {
+    *host.out << "\nWhat only the emulated device verified is exported with --include-emulated.\n";
+  }
 }
 
 int Export(Host& host, const CommandLine& line, const ExportArguments& arguments) {

@@ -15,7 +15,8 @@ std::string YesNo(bool value) { return value ? "yes" : "no"; }
 std::string DatasetCard(const DatasetInfo& info, const DatasetCounts& counts,
                         const kernelmosaic::v1::ExportSummary& summary) {
   // The front matter lets the Hugging Face `datasets` library find the splits.
-  std::string text = "---\nconfigs:\n- config_name: default\n  data_files:\n";
+  std::string text = "---\n";
+  if (!counts.rows.empty()) text += "configs:\n- config_name: default\n  data_files:\n";
   for (const auto& [split, rows] : counts.rows) {
     absl::StrAppend(&text, "  - split: ", split, "\n    path: ", split, ".jsonl\n");
   }

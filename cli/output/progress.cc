@@ -11,7 +11,9 @@
 namespace kmosaic {
 namespace {
 
-constexpr absl::Duration kWindow = absl::Seconds(30);
+constexpr absl::Duration kShortWindow = absl::Seconds(30);
+constexpr absl::Duration kLongWindow = absl::Minutes(10);
+constexpr uint64_t kEnoughDone = 5;
 constexpr size_t kWidestBar = 30;
 constexpr size_t kNarrowestBar = 8;
 
@@ -51,21 +53,28 @@ std::string Bar(const Progress& progress, size_t width) {
 }  // namespace
 
 void RateEstimator::Add(absl::Duration now, uint64_t done) {
-  if (!samples_.empty() && samples_.back().at == now) {
-    samples_.back().done = done;
+  size_t count = samples_.size();
+  bool replaces = count > 0 && samples_[count - 1].at == now;
+  replaces = replaces || (count > 1 && now - samples_[count - 2].at < absl::Seconds(1));
+  if (replaces) {
+    samples_.back() = {now, done};
   } else {
     samples_.push_back({now, done});
   }
   // The sample just outside the window stays: the rate is over at least the window.
-  while (samples_.size() > 2 && samples_[1].at <= now - kWindow) samples_.pop_front();
+  while (samples_.size() > 2 && samples_[1].at <= now - kLongWindow) samples_.pop_front();
 }
 
 std::optional<double> RateEstimator::PerSecond() const {
   if (samples_.size() < 2) return std::nullopt;
-  const Sample& first = samples_.front();
   const Sample& last = samples_.back();
-  if (last.done <= first.done) return std::nullopt;
-  return static_cast<double>(last.done - first.done) / absl::ToDoubleSeconds(last.at - first.at);
+  auto first = samples_.rbegin();
+  while (first + 1 != samples_.rend()) {
+    ++first;
+    if (last.at - first->at >= kShortWindow && last.done - first->done >= kEnoughDone) break;
+  }
+  if (last.done <= first->done) return std::nullopt;
+  return static_cast<double>(last.done - first->done) / absl::ToDoubleSeconds(last.at - first->at);
 }
 
 std::string FormatRate(double per_second) {

@@ -12,7 +12,8 @@
 
 namespace kmosaic {
 
-// Things done per second over the last half minute. Not thread-safe.
+// Things done per second lately: over the last half minute, or as much longer as it takes
+// to see five of them, at most ten minutes. Not thread-safe.
 class RateEstimator {
  public:
   // `now` never goes back.
@@ -26,6 +27,7 @@ class RateEstimator {
     absl::Duration at;
     uint64_t done;
   };
+  // At least a second apart, but for the latest.
   std::deque<Sample> samples_;
 };
 

@@ -41,14 +41,14 @@ def _lint_each(value, change):
 
 
 def _lint_other(x):
-    # Other values of the same kind: a bell curve of the same mean and width, or the same
-    # integers in another order.
+    # Other values of the same kind: a bell curve of the same mean and width, or integers
+    # drawn from those that are there.
     if x.is_floating_point():
         width = x.std() if x.numel() > 1 else x.abs().max() + 1
         return _lint_torch.randn_like(x) * width + x.mean()
     if x.dtype == _lint_torch.bool:
         return ~x
-    return x.flatten()[_lint_torch.randperm(x.numel(), device=x.device)].reshape(x.shape)
+    return x.flatten()[_lint_torch.randint(x.numel(), (x.numel(),), device=x.device)].reshape(x.shape)
 
 
 class ModelNew(Model):

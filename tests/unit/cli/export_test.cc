@@ -11,13 +11,13 @@ namespace {
 
 struct Fixture {
   FakeCoordinator fake;
-  TestHost test;
-  std::string out = test.temp.path() + "/out";
+  TestHost run;
+  std::string out = run.temp.path() + "/out";
 
   int Run(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(),
                      {"--coordinator", fake.target(), "export", "job-1", "--out", out});
-    return test.Run(arguments);
+    return run.Run(arguments);
   }
   void AddRow(const std::string& split, const std::string& json) {
     v1::ExportRow& row = *fake.dataset.responses.emplace_back().mutable_row();
@@ -46,8 +46,8 @@ TEST_CASE_METHOD(Fixture, "export writes the stream's rows and says what was lef
   CHECK(Run({"--format", "direct", "--include-emulated", "--min-speedup", "1.5"}) == 0);
   CHECK(ReadFile(out + "/train.jsonl") == "{\"a\":1}\n");
   CHECK(ReadFile(out + "/test.jsonl") == "{\"a\":2}\n");
-  CHECK(Contains(test.out.str(), "2 rows of 5 conversations"));
-  CHECK(Contains(test.out.str(), "emulated"));
+  CHECK(Contains(run.out.str(), "2 rows of 5 conversations"));
+  CHECK(Contains(run.out.str(), "emulated"));
   CHECK(fake.dataset.request.format() == v1::EXPORT_FORMAT_DIRECT);
   CHECK(fake.dataset.request.include_emulated());
   CHECK(fake.dataset.request.min_speedup() == 1.5);
@@ -59,7 +59,7 @@ TEST_CASE_METHOD(Fixture, "Without a least speedup none is sent") {
   CHECK(Run({"-o", "json"}) == 0);
   CHECK_FALSE(fake.dataset.request.has_min_speedup());
   CHECK(fake.dataset.request.format() == v1::EXPORT_FORMAT_TRAJECTORY);
-  CHECK(test.Json()["rows"] == 0);
+  CHECK(run.Json()["rows"] == 0);
 }
 
 TEST_CASE_METHOD(Fixture, "A stream that breaks off leaves no file") {
@@ -75,7 +75,7 @@ TEST_CASE_METHOD(Fixture, "A stream without its summary, or with another count, 
   CHECK(IsEmpty());
   AddSummary(2, 2);
   CHECK(Run({}) == 3);
-  CHECK(Contains(test.err.str(), "counted 2 rows and 1 arrived"));
+  CHECK(Contains(run.err.str(), "counted 2 rows and 1 arrived"));
   CHECK(IsEmpty());
 }
 

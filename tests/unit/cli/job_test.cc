@@ -11,13 +11,13 @@ namespace {
 
 struct Fixture {
   FakeCoordinator fake;
-  TestHost test;
+  TestHost run;
 
   int Run(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), {"--coordinator", fake.target()});
-    return test.Run(arguments);
+    return run.Run(arguments);
   }
-  std::string out() const { return test.out.str(); }
+  std::string out() const { return run.out.str(); }
 };
 
 bool Contains(const std::string& text, const std::string& part) {
@@ -33,10 +33,10 @@ TEST_CASE_METHOD(Fixture, "job list shows every page") {
   CHECK(Contains(out(), "job-second"));
   CHECK(Contains(out(), "2/2"));
   REQUIRE(Run({"job", "list", "-o", "json"}) == 0);
-  CHECK(test.Json().size() == 2);
-  CHECK(test.Json()[0]["state"] == "finished");
+  CHECK(run.Json().size() == 2);
+  CHECK(run.Json()[0]["state"] == "finished");
   REQUIRE(Run({"job", "list", "-o", "jsonl"}) == 0);
-  CHECK(std::count(test.out.str().begin(), test.out.str().end(), '\n') == 2);
+  CHECK(std::count(run.out.str().begin(), run.out.str().end(), '\n') == 2);
 }
 
 TEST_CASE_METHOD(Fixture, "job show prints the job and its conversations") {
@@ -47,8 +47,8 @@ TEST_CASE_METHOD(Fixture, "job show prints the job and its conversations") {
   CHECK(Contains(out(), "turn_budget"));
   CHECK(Contains(out(), "one element is off"));
   REQUIRE(Run({"job", "show", "job-1", "-o", "json"}) == 0);
-  CHECK(test.Json()["items"].size() == 2);
-  CHECK(test.Json()["items"][0]["result"]["speedup"].is_null());
+  CHECK(run.Json()["items"].size() == 2);
+  CHECK(run.Json()["items"][0]["result"]["speedup"].is_null());
 }
 
 TEST_CASE_METHOD(Fixture, "A job's JSON leaves out the text of the recordings") {
@@ -56,13 +56,13 @@ TEST_CASE_METHOD(Fixture, "A job's JSON leaves out the text of the recordings") 
   fake.jobs.job.mutable_spec()->mutable_endpoint()->set_recordings("0123456789");
   REQUIRE(Run({"job", "show", "job-1", "-o", "json"}) == 0);
   CHECK_FALSE(Contains(out(), "0123456789"));
-  CHECK(test.Json()["spec"]["endpoint"]["recordings_bytes"] == 10);
+  CHECK(run.Json()["spec"]["endpoint"]["recordings_bytes"] == 10);
 }
 
 TEST_CASE_METHOD(Fixture, "A job that is not there is bad input") {
   fake.jobs.Finish({{"softmax", true}});
   CHECK(Run({"job", "show", "job-none"}) == 2);
-  CHECK(Contains(test.err.str(), "there is no job job-none"));
+  CHECK(Contains(run.err.str(), "there is no job job-none"));
   CHECK(Run({"job", "watch", "job-none"}) == 2);
   CHECK(Run({"job", "pause", "job-1", "job-none"}) == 2);
   CHECK(Contains(out(), "job-1 is paused (paused)"));
@@ -71,7 +71,7 @@ TEST_CASE_METHOD(Fixture, "A job that is not there is bad input") {
 TEST_CASE_METHOD(Fixture, "What the service refuses is exit code 3 with its reason") {
   fake.jobs.Finish({{"softmax", true}});
   CHECK(Run({"job", "delete", "job-1"}) == 3);
-  CHECK(Contains(test.err.str(), "2 conversations are running"));
+  CHECK(Contains(run.err.str(), "2 conversations are running"));
 }
 
 TEST_CASE_METHOD(Fixture, "job retry sends the states asked for") {
@@ -103,7 +103,7 @@ TEST_CASE_METHOD(Fixture, "job watch goes on where a lost connection ended") {
 TEST_CASE_METHOD(Fixture, "job watch --events begins where it is told") {
   fake.jobs.Finish({{"softmax", true}, {"matmul", true}});
   CHECK(Run({"job", "watch", "job-1", "--events", "--from-seq", "2"}) == 0);
-  CHECK(std::count(test.out.str().begin(), test.out.str().end(), '\n') == 2);
+  CHECK(std::count(run.out.str().begin(), run.out.str().end(), '\n') == 2);
   CHECK(Contains(out(), "1 matmul  leased -> done"));
   CHECK(Contains(out(), "job finished"));
 }

@@ -34,6 +34,20 @@ TEST_CASE("The rate is taken over the last half minute") {
   CHECK(rate.PerSecond() == Approx(1));
 }
 
+TEST_CASE("Where little is done the rate looks further back") {
+  RateEstimator rate;
+  for (int t = 0; t <= 300; ++t) rate.Add(absl::Seconds(t), static_cast<uint64_t>(t / 60));
+  CHECK(rate.PerSecond() == Approx(5.0 / 300));
+}
+
+TEST_CASE("Many samples a second do not blur the rate") {
+  RateEstimator rate;
+  for (int t = 0; t <= 6000; ++t) {
+    rate.Add(absl::Milliseconds(t * 10), static_cast<uint64_t>(t / 100));
+  }
+  CHECK(rate.PerSecond() == Approx(1).epsilon(0.05));
+}
+
 TEST_CASE("Where nothing was done there is no rate") {
   RateEstimator rate;
   rate.Add(absl::Seconds(0), 5);

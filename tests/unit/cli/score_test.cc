@@ -14,13 +14,13 @@ namespace {
 
 struct Fixture {
   FakeCoordinator fake;
-  TestHost test;
+  TestHost run;
 
   int Run(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), {"--coordinator", fake.target()});
-    return test.Run(arguments);
+    return run.Run(arguments);
   }
-  std::string Path(const std::string& name) const { return test.temp.path() + "/" + name; }
+  std::string Path(const std::string& name) const { return run.temp.path() + "/" + name; }
   // Rows "a0", "a1", ...; those in `bad` have a solution that fails.
   void WriteRows(const std::string& name, int count, int bad_from) {
     std::string text;
@@ -43,7 +43,7 @@ TEST_CASE_METHOD(Fixture, "score streams a file and gives one object per candida
   WriteRows("k.jsonl", 200, 199);
   CHECK(Run({"score", Path("k.jsonl"), "-o", "jsonl", "--out", Path("out.jsonl"), "--scale", "0.5",
              "--device", "emulated"}) == 1);
-  std::istringstream lines(test.out.str());
+  std::istringstream lines(run.out.str());
   std::set<std::string> ids;
   std::string line;
   while (std::getline(lines, line)) {
@@ -66,12 +66,12 @@ TEST_CASE_METHOD(Fixture, "score streams a file and gives one object per candida
 TEST_CASE_METHOD(Fixture, "When all pass the answer is yes") {
   WriteRows("k.jsonl", 3, 3);
   CHECK(Run({"score", Path("k.jsonl")}) == 0);
-  CHECK(Contains(test.out.str(), "PASSED"));
-  CHECK(Contains(test.out.str(), "LABELLED correct"));
-  CHECK(Contains(test.out.str(), "3 passed, 0 failed, 0 without a verdict about them"));
+  CHECK(Contains(run.out.str(), "PASSED"));
+  CHECK(Contains(run.out.str(), "LABELLED correct"));
+  CHECK(Contains(run.out.str(), "3 passed, 0 failed, 0 without a verdict about them"));
   CHECK(Run({"score", Path("k.jsonl"), "--limit", "2", "-o", "json"}) == 0);
-  CHECK(test.Json()["results"].size() == 2);
-  CHECK(test.Json()["summary"]["passed"] == 2);
+  CHECK(run.Json()["results"].size() == 2);
+  CHECK(run.Json()["summary"]["passed"] == 2);
 }
 
 TEST_CASE_METHOD(Fixture, "A malformed line is told and the other rows still run") {
@@ -79,18 +79,18 @@ TEST_CASE_METHOD(Fixture, "A malformed line is told and the other rows still run
             "{\"id\": \"a\", \"reference\": \"r\", \"solution\": \"good\"}\n{oops\n"
             "{\"id\": \"b\", \"reference\": \"r\", \"solution\": \"good\"}\n");
   CHECK(Run({"score", Path("k.jsonl"), "-o", "json"}) == 1);
-  CHECK(test.Json()["results"].size() == 2);
-  CHECK(Contains(test.err.str(), "k.jsonl:2:2: this is not JSON"));
+  CHECK(run.Json()["results"].size() == 2);
+  CHECK(Contains(run.err.str(), "k.jsonl:2:2: this is not JSON"));
 }
 
 TEST_CASE_METHOD(Fixture, "A file of which nothing can be read is bad input, and nothing is sent") {
   WriteFile(Path("k.jsonl"), "{oops\n{\"reference\": \"r\"}\n");
   CHECK(Run({"score", Path("k.jsonl")}) == 2);
-  CHECK(Contains(test.err.str(), "k.jsonl:1:2: this is not JSON"));
-  CHECK(Contains(test.err.str(), "k.jsonl:2: \"solution\" is required"));
+  CHECK(Contains(run.err.str(), "k.jsonl:1:2: this is not JSON"));
+  CHECK(Contains(run.err.str(), "k.jsonl:2: \"solution\" is required"));
   CHECK(fake.score.streams == 0);
   CHECK(Run({"score", Path("none.jsonl")}) == 2);
-  CHECK(Run({"score", test.temp.path()}) == 2);
+  CHECK(Run({"score", run.temp.path()}) == 2);
 }
 
 TEST_CASE_METHOD(Fixture, "Rows that were not answered are sent again after a lost connection") {
@@ -98,7 +98,7 @@ TEST_CASE_METHOD(Fixture, "Rows that were not answered are sent again after a lo
   fake.score.cut_after = 7;
   CHECK(Run({"score", Path("k.jsonl"), "-o", "jsonl"}) == 0);
   CHECK(fake.score.streams == 2);
-  CHECK(std::count(test.out.str().begin(), test.out.str().end(), '\n') == 20);
+  CHECK(std::count(run.out.str().begin(), run.out.str().end(), '\n') == 20);
 }
 
 TEST_CASE_METHOD(Fixture, "Two rows of one id both get their verdict") {
@@ -106,16 +106,16 @@ TEST_CASE_METHOD(Fixture, "Two rows of one id both get their verdict") {
             "{\"id\": \"a\", \"reference\": \"r\", \"solution\": \"good\"}\n"
             "{\"id\": \"a\", \"reference\": \"r\", \"solution\": \"poor\"}\n");
   CHECK(Run({"score", Path("k.jsonl"), "-o", "json"}) == 1);
-  CHECK(test.Json()["results"].size() == 2);
-  CHECK(test.Json()["summary"]["passed"] == 1);
+  CHECK(run.Json()["results"].size() == 2);
+  CHECK(run.Json()["summary"]["passed"] == 1);
 }
 
 TEST_CASE_METHOD(Fixture, "One reference and solution get all that is known") {
   WriteFile(Path("model.py"), "reference");
   WriteFile(Path("new.py"), "poor");
   CHECK(Run({"score", "--reference", Path("model.py"), "--solution", Path("new.py")}) == 1);
-  CHECK(Contains(test.out.str(), "new.py  WRONG_OUTPUT"));
-  CHECK(Contains(test.out.str(), "one element is off"));
+  CHECK(Contains(run.out.str(), "new.py  WRONG_OUTPUT"));
+  CHECK(Contains(run.out.str(), "one element is off"));
   REQUIRE(fake.score.requests.size() == 1);
   CHECK(fake.score.requests[0].oracle().reference() == "reference");
 }
@@ -124,10 +124,10 @@ TEST_CASE_METHOD(Fixture, "A .cu solution needs its entry") {
   WriteFile(Path("model.py"), "reference");
   WriteFile(Path("k.cu"), "good");
   CHECK(Run({"score", "--reference", Path("model.py"), "--solution", Path("k.cu")}) == 2);
-  CHECK(Contains(test.err.str(), "a .cu solution needs its host entry"));
+  CHECK(Contains(run.err.str(), "a .cu solution needs its host entry"));
   CHECK(Run({"score", "--reference", Path("model.py"), "--solution", Path("k.cu"), "--entry",
              "void f(const float* x, float* y, cudaStream_t s)", "--bind", "x=input[0]"}) == 2);
-  CHECK(Contains(test.err.str(), "parameter \"y\" has no binding"));
+  CHECK(Contains(run.err.str(), "parameter \"y\" has no binding"));
   CHECK(Run({"score", "--reference", Path("model.py"), "--solution", Path("k.cu"), "--entry",
              "void f(const float* x, float* y, cudaStream_t s)", "--bind", "x=input[0]", "--bind",
              "y=output[0]"}) == 0);
@@ -158,15 +158,15 @@ TEST_CASE_METHOD(Fixture, "Flags that do not fit together are bad usage") {
 }
 
 TEST_CASE_METHOD(Fixture, "Rows may come from standard input") {
-  test.in.str("{\"id\": \"a\", \"reference\": \"r\", \"solution\": \"good\"}\n");
+  run.in.str("{\"id\": \"a\", \"reference\": \"r\", \"solution\": \"good\"}\n");
   CHECK(Run({"score", "-"}) == 0);
-  CHECK(Contains(test.out.str(), "a  PASSED"));
+  CHECK(Contains(run.out.str(), "a  PASSED"));
 }
 
 TEST_CASE_METHOD(Fixture, "No coordinator is exit code 3 and what was scored is kept aside") {
   WriteRows("k.jsonl", 1, 1);
-  CHECK(test.Run({"--coordinator", "127.0.0.1:1", "score", Path("k.jsonl"), "--out", Path("o")}) ==
+  CHECK(run.Run({"--coordinator", "127.0.0.1:1", "score", Path("k.jsonl"), "--out", Path("o")}) ==
         3);
-  CHECK(Contains(test.err.str(), "127.0.0.1:1"));
+  CHECK(Contains(run.err.str(), "127.0.0.1:1"));
   CHECK_FALSE(std::filesystem::exists(Path("o")));
 }

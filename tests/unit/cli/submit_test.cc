@@ -10,11 +10,11 @@ namespace {
 
 struct Fixture {
   FakeCoordinator fake;
-  TestHost test;
+  TestHost run;
   std::string file;
 
   Fixture() {
-    std::string dir = test.temp.path();
+    std::string dir = run.temp.path();
     WriteTask(dir + "/tasks/one", "one");
     WriteTask(dir + "/tasks/two", "two");
     WriteFile(dir + "/rec.jsonl",
@@ -28,7 +28,7 @@ struct Fixture {
 
   int Run(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), {"--coordinator", fake.target()});
-    return test.Run(arguments);
+    return run.Run(arguments);
   }
 };
 
@@ -41,7 +41,7 @@ bool Contains(const std::string& text, const std::string& part) {
 TEST_CASE_METHOD(Fixture, "submit sends the job and its tasks under a request id") {
   fake.jobs.Finish({{"one", true}, {"two", true}});
   CHECK(Run({"submit", file, "--set", "samples=2", "--request-id", "r-1"}) == 0);
-  CHECK(Contains(test.out.str(), "submitted: job-1"));
+  CHECK(Contains(run.out.str(), "submitted: job-1"));
   REQUIRE(fake.jobs.tasks.size() == 2);
   CHECK(fake.jobs.tasks[1].id() == "two");
   CHECK(fake.jobs.tasks[1].oracle().reference() == kReference);
@@ -58,45 +58,45 @@ TEST_CASE_METHOD(Fixture, "A submission that was cut is sent again under the sam
 }
 
 TEST_CASE_METHOD(Fixture, "With a problem in any file nothing is submitted") {
-  WriteFile(test.temp.path() + "/tasks/two/task.yaml", "id: two\ntitle: t\nfamily: f\nlevle: 1\n");
+  WriteFile(run.temp.path() + "/tasks/two/task.yaml", "id: two\ntitle: t\nfamily: f\nlevle: 1\n");
   CHECK(Run({"submit", file}) == 2);
-  CHECK(Contains(test.err.str(),
+  CHECK(Contains(run.err.str(),
                  "tasks/two/task.yaml:4:1: unknown key \"levle\"; did you mean \"level\"?"));
-  CHECK(Contains(test.err.str(), "1 problem; nothing was submitted"));
+  CHECK(Contains(run.err.str(), "1 problem; nothing was submitted"));
   CHECK(fake.jobs.request_ids.empty());
 }
 
 TEST_CASE_METHOD(Fixture, "--dry-run checks everything and needs no service") {
-  CHECK(test.Run({"submit", file, "--dry-run"}) == 0);
-  CHECK(Contains(test.out.str(), "2 tasks, 2 conversations; nothing was submitted"));
-  CHECK(Contains(test.out.str(), "replies  20"));
-  CHECK(test.Run({"submit", file, "--dry-run", "-o", "json"}) == 0);
-  CHECK(test.Json()["conversations"].size() == 2);
+  CHECK(run.Run({"submit", file, "--dry-run"}) == 0);
+  CHECK(Contains(run.out.str(), "2 tasks, 2 conversations; nothing was submitted"));
+  CHECK(Contains(run.out.str(), "replies  20"));
+  CHECK(run.Run({"submit", file, "--dry-run", "-o", "json"}) == 0);
+  CHECK(run.Json()["conversations"].size() == 2);
   CHECK(fake.jobs.request_ids.empty());
 }
 
 TEST_CASE_METHOD(Fixture, "--wait ends with the table; exit code 1 when not all are verified") {
   fake.jobs.Finish({{"one", true}, {"two", false}});
   CHECK(Run({"submit", file, "--wait"}) == 1);
-  CHECK(Contains(test.err.str(), "submitted: job-1"));
-  CHECK(Contains(test.out.str(), "2 conversations: 1 verified, 1 not"));
+  CHECK(Contains(run.err.str(), "submitted: job-1"));
+  CHECK(Contains(run.out.str(), "2 conversations: 1 verified, 1 not"));
 }
 
 TEST_CASE_METHOD(Fixture,
                  "--wait is exit code 0 when all are verified, and its JSON is one value") {
   fake.jobs.Finish({{"one", true}, {"two", true}});
   CHECK(Run({"submit", file, "--wait", "-o", "json"}) == 0);
-  CHECK(test.Json()["job"]["id"] == "job-1");
-  CHECK(test.Json()["items"].size() == 2);
+  CHECK(run.Json()["job"]["id"] == "job-1");
+  CHECK(run.Json()["items"].size() == 2);
 }
 
 TEST_CASE_METHOD(Fixture, "A job file that is not there is bad input") {
   CHECK(Run({"submit", "/nowhere/job.yaml"}) == 2);
-  CHECK(Contains(test.err.str(), "/nowhere/job.yaml: there is no such file"));
+  CHECK(Contains(run.err.str(), "/nowhere/job.yaml: there is no such file"));
 }
 
 TEST_CASE_METHOD(Fixture, "--local says which program it misses") {
-  test.host.env["PATH"] = "";
-  CHECK(test.Run({"submit", file, "--local"}) == 2);
-  CHECK(Contains(test.err.str(), "there is no kmosaic-coordinator beside this program"));
+  run.host.env["PATH"] = "";
+  CHECK(run.Run({"submit", file, "--local"}) == 2);
+  CHECK(Contains(run.err.str(), "there is no kmosaic-coordinator beside this program"));
 }

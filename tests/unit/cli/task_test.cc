@@ -11,11 +11,11 @@ namespace {
 
 struct Fixture {
   FakeCoordinator fake;
-  TestHost test;
+  TestHost run;
 
   int Run(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), {"--coordinator", fake.target()});
-    return test.Run(arguments);
+    return run.Run(arguments);
   }
 
   // A conversation of two turns: a compile error, then a pass.
@@ -51,7 +51,7 @@ bool Contains(const std::string& text, const std::string& part) {
 TEST_CASE_METHOD(Fixture, "task conversation reads like a conversation") {
   Converse();
   CHECK(Run({"task", "conversation", "job-1", "0"}) == 0);
-  std::string text = test.out.str();
+  std::string text = run.out.str();
   size_t asked = text.find("write softmax");
   size_t replied = text.find("broken\n```");
   size_t judged = text.find("turn 0, verdict COMPILE_ERROR");
@@ -66,14 +66,14 @@ TEST_CASE_METHOD(Fixture, "task conversation reads like a conversation") {
   CHECK(best != std::string::npos);
   CHECK_FALSE(Contains(text, "secret thoughts"));
   CHECK(Run({"task", "conversation", "job-1", "0", "-o", "json"}) == 0);
-  CHECK(test.Json()["steps"].size() == 4);
+  CHECK(run.Json()["steps"].size() == 4);
 }
 
 TEST_CASE_METHOD(Fixture, "A conversation can be named by its task when it is the only one") {
   Converse();
   CHECK(Run({"task", "conversation", "job-1", "softmax"}) == 0);
   CHECK(Run({"task", "conversation", "job-1", "matmul"}) == 2);
-  CHECK(Contains(test.err.str(), "several conversations are about \"matmul\": 1, 2"));
+  CHECK(Contains(run.err.str(), "several conversations are about \"matmul\": 1, 2"));
   CHECK(Run({"task", "conversation", "job-1", "conv"}) == 2);
   CHECK(Run({"task", "conversation", "job-1", "99"}) == 2);
 }
@@ -81,26 +81,26 @@ TEST_CASE_METHOD(Fixture, "A conversation can be named by its task when it is th
 TEST_CASE_METHOD(Fixture, "task show prints a folder's or an item's task") {
   Converse();
   CHECK(Run({"task", "show", "job-1", "softmax"}) == 0);
-  CHECK(Contains(test.out.str(), "rows sum to one"));
-  CHECK(test.Run({"task", "show", EXAMPLES "/tasks/histogram"}) == 0);
-  CHECK(Contains(test.out.str(), "Histogram of small integers"));
-  CHECK(test.Run({"task", "show", test.temp.path() + "/none"}) == 2);
+  CHECK(Contains(run.out.str(), "rows sum to one"));
+  CHECK(run.Run({"task", "show", EXAMPLES "/tasks/histogram"}) == 0);
+  CHECK(Contains(run.out.str(), "Histogram of small integers"));
+  CHECK(run.Run({"task", "show", run.temp.path() + "/none"}) == 2);
 }
 
 TEST_CASE_METHOD(Fixture, "task lint passes a task of which only the reference itself passes") {
-  WriteTask(test.temp.path() + "/t", "t");
+  WriteTask(run.temp.path() + "/t", "t");
   fake.score.judge = [](const v1::ScoreRequest& request) {
     v1::EvaluationReport report;
     bool self = request.id().find("the reference itself") != std::string::npos;
     report.set_verdict(self ? v1::VERDICT_PASSED : v1::VERDICT_WRONG_OUTPUT);
     return report;
   };
-  CHECK(Run({"task", "lint", test.temp.path() + "/t"}) == 0);
-  CHECK(Contains(test.out.str(), ": ok"));
+  CHECK(Run({"task", "lint", run.temp.path() + "/t"}) == 0);
+  CHECK(Contains(run.out.str(), ": ok"));
 }
 
 TEST_CASE_METHOD(Fixture, "task lint names every solution that must not pass and does") {
-  WriteTask(test.temp.path() + "/t", "t");
+  WriteTask(run.temp.path() + "/t", "t");
   fake.score.judge = [](const v1::ScoreRequest& request) {
     v1::EvaluationReport report;
     bool passes = request.id().find("the reference itself") != std::string::npos ||
@@ -109,8 +109,8 @@ TEST_CASE_METHOD(Fixture, "task lint names every solution that must not pass and
     report.set_verdict(passes ? v1::VERDICT_PASSED : v1::VERDICT_WRONG_OUTPUT);
     return report;
   };
-  CHECK(Run({"task", "lint", test.temp.path() + "/t", "-o", "json"}) == 1);
-  std::vector<std::string> findings = test.Json()[0]["findings"];
+  CHECK(Run({"task", "lint", run.temp.path() + "/t", "-o", "json"}) == 1);
+  std::vector<std::string> findings = run.Json()[0]["findings"];
   std::sort(findings.begin(), findings.end());
   CHECK(findings == std::vector<std::string>{
                         "all zeros pass as a solution",
@@ -118,34 +118,34 @@ TEST_CASE_METHOD(Fixture, "task lint names every solution that must not pass and
 }
 
 TEST_CASE_METHOD(Fixture, "task lint tells a reference that does not run once, with its error") {
-  WriteTask(test.temp.path() + "/t", "t");
+  WriteTask(run.temp.path() + "/t", "t");
   fake.score.judge = [](const v1::ScoreRequest&) {
     v1::EvaluationReport report;
     report.set_verdict(v1::VERDICT_INVALID_TASK);
     report.set_reason("NameError: name 'torhc' is not defined");
     return report;
   };
-  CHECK(Run({"task", "lint", test.temp.path() + "/t"}) == 1);
-  CHECK(Contains(test.out.str(), "the reference does not run: NameError"));
-  CHECK(test.out.str().find("NameError") == test.out.str().rfind("NameError"));
+  CHECK(Run({"task", "lint", run.temp.path() + "/t"}) == 1);
+  CHECK(Contains(run.out.str(), "the reference does not run: NameError"));
+  CHECK(run.out.str().find("NameError") == run.out.str().rfind("NameError"));
 }
 
 TEST_CASE_METHOD(Fixture, "task lint blames a failed machine on nobody") {
-  WriteTask(test.temp.path() + "/t", "t");
+  WriteTask(run.temp.path() + "/t", "t");
   fake.score.judge = [](const v1::ScoreRequest&) {
     v1::EvaluationReport report;
     report.set_verdict(v1::VERDICT_INFRASTRUCTURE);
     report.set_reason("disk is full");
     return report;
   };
-  CHECK(Run({"task", "lint", test.temp.path() + "/t"}) == 3);
-  CHECK(Contains(test.err.str(), "disk is full"));
+  CHECK(Run({"task", "lint", run.temp.path() + "/t"}) == 3);
+  CHECK(Contains(run.err.str(), "disk is full"));
 }
 
 TEST_CASE_METHOD(Fixture, "task lint --static looks at files only") {
-  CHECK(test.Run(
-            {"task", "lint", "--static", EXAMPLES "/tasks/matmul", EXAMPLES "/tasks/conv2d"}) == 0);
-  WriteFile(test.temp.path() + "/t/task.yaml", "id: x\n");
-  CHECK(test.Run({"task", "lint", "--static", test.temp.path() + "/t"}) == 2);
-  CHECK(Contains(test.err.str(), "title: is required"));
+  CHECK(run.Run({"task", "lint", "--static", EXAMPLES "/tasks/matmul", EXAMPLES "/tasks/conv2d"}) ==
+        0);
+  WriteFile(run.temp.path() + "/t/task.yaml", "id: x\n");
+  CHECK(run.Run({"task", "lint", "--static", run.temp.path() + "/t"}) == 2);
+  CHECK(Contains(run.err.str(), "title: is required"));
 }

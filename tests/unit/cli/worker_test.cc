@@ -9,11 +9,11 @@ namespace {
 
 struct Fixture {
   FakeCoordinator fake;
-  TestHost test;
+  TestHost run;
 
   int Run(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), {"--coordinator", fake.target()});
-    return test.Run(arguments);
+    return run.Run(arguments);
   }
   void AddWorker(v1::WorkerState state) {
     v1::Worker& worker = *fake.admin.fleet.add_workers();
@@ -40,18 +40,18 @@ TEST_CASE_METHOD(Fixture, "worker list shows workers and runners") {
   fake.admin.fleet.mutable_workers(0)->set_health_reason("disk is full");
   fake.admin.fleet.add_runners()->set_id("runner-0");
   CHECK(Run({"worker", "list"}) == 0);
-  CHECK(Contains(test.out.str(), "sick: disk is full"));
-  CHECK(Contains(test.out.str(), "verify 1/2"));
-  CHECK(Contains(test.out.str(), "device=emulated"));
-  CHECK(Contains(test.out.str(), "runner-0"));
+  CHECK(Contains(run.out.str(), "sick: disk is full"));
+  CHECK(Contains(run.out.str(), "verify 1/2"));
+  CHECK(Contains(run.out.str(), "device=emulated"));
+  CHECK(Contains(run.out.str(), "runner-0"));
   CHECK(Run({"worker", "list", "-o", "json"}) == 0);
-  CHECK(test.Json()["workers"][0]["state"] == "sick");
+  CHECK(run.Json()["workers"][0]["state"] == "sick");
 }
 
 TEST_CASE_METHOD(Fixture, "An empty fleet is told with what to do") {
   CHECK(Run({"worker", "list"}) == 0);
-  CHECK(Contains(test.out.str(), "No worker is registered"));
-  CHECK(Contains(test.out.str(), "No agent runner is registered"));
+  CHECK(Contains(run.out.str(), "No worker is registered"));
+  CHECK(Contains(run.out.str(), "No agent runner is registered"));
 }
 
 TEST_CASE_METHOD(Fixture, "worker drain and its undoing") {
@@ -64,11 +64,11 @@ TEST_CASE_METHOD(Fixture, "worker drain and its undoing") {
 
 TEST_CASE_METHOD(Fixture, "health says no while nothing could be done") {
   CHECK(Run({"health"}) == 1);
-  CHECK(Contains(test.out.str(), "version 9.9.9"));
+  CHECK(Contains(run.out.str(), "version 9.9.9"));
   AddWorker(v1::WORKER_STATE_DRAINING);
   fake.admin.fleet.add_runners()->set_id("runner-0");
   CHECK(Run({"health"}) == 1);
   fake.admin.fleet.mutable_workers(0)->set_state(v1::WORKER_STATE_READY);
   CHECK(Run({"health", "-o", "json"}) == 0);
-  CHECK(test.Json()["workers_ready"] == 1);
+  CHECK(run.Json()["workers_ready"] == 1);
 }
