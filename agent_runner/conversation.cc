@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent_runner/agent/history.h"
+#include "agent_runner/llm/token_estimate.h"
 #include "agent_runner/proto_time.h"
 #include "common/log/log.h"
 #include "common/rpc/channel.h"
@@ -13,7 +14,7 @@
 namespace kmosaic {
 namespace {
 
-// Estimates are raised by this each time that an endpoint says a prompt is too long.
+// Token estimates are raised in these steps when an endpoint says that a prompt is too long.
 constexpr double kScaleStep = 1.25;
 constexpr double kLargestScale = 8;
 
@@ -120,7 +121,10 @@ Conversation::Next Conversation::Do(const CallModel& call) {
   request.sample = lease_.sample();
   request.turn = call.turn;
   LlmResult result = llm_->Complete(request, stop_call_, stop_work_);
-  if (const LlmError* error = std::get_if<LlmError>(&result)) return OnLlmError(*error);
+  if (const LlmError* error = std::get_if<LlmError>(&result)) {
+    return error->kind == LlmError::Kind::kContextOverflow ? OnOverflow(call, *error)
+                                                           : OnLlmError(*error);
+  }
 
   v1::Step step;
   v1::ModelReply& reply = *step.mutable_reply();
@@ -143,24 +147,6 @@ Conversation::Next Conversation::OnLlmError(const LlmError& error) {
       Complete(result.ok() ? *result : v1::ItemResult());
       return Next::kOver;
     }
-    case LlmError::Kind::kContextOverflow: {
-      bool smaller = error.window_tokens > 0 &&
-                     (hints_.window_tokens == 0 || error.window_tokens < hints_.window_tokens);
-      if (smaller && hints_.token_scale == 1 &&
-          (job_->budget().context_tokens() == 0 ||
-           error.window_tokens < job_->budget().context_tokens())) {
-        hints_.window_tokens = error.window_tokens;
-        return Next::kAgain;
-      }
-      // The window was known: the tokens are more than estimated.
-      hints_.token_scale *= kScaleStep;
-      bool has_window = hints_.window_tokens > 0 || job_->budget().context_tokens() > 0;
-      if (hints_.token_scale <= kLargestScale && has_window) return Next::kAgain;
-      absl::StatusOr<v1::ItemResult> result =
-          MakeStop(steps_, v1::STOP_REASON_CONTEXT_EXHAUSTED, error.message);
-      Complete(result.ok() ? *result : v1::ItemResult());
-      return Next::kOver;
-    }
     default:
       break;
   }
@@ -172,6 +158,32 @@ Conversation::Next Conversation::OnLlmError(const LlmError& error) {
           absl::StrCat("endpoint '", job_->endpoint().name(), "': ", LlmErrorName(error.kind),
                        ": ", error.message),
           "", error.retry_after);
+  return Next::kOver;
+}
+
+Conversation::Next Conversation::OnOverflow(const CallModel& call, const LlmError& error) {
+  uint32_t window = hints_.window_tokens > 0 ? hints_.window_tokens
+                                             : job_->budget().context_tokens();
+  uint32_t named = error.window_tokens;
+  if (window == 0 && named == 0) {
+    named = static_cast<uint32_t>(EstimateTokens(call.messages)) + call.sampling.max_tokens();
+  }
+  if (named > 0 && (window == 0 || named < window)) hints_.window_tokens = named;
+  // Estimates are raised until the request becomes another one: what was refused is not
+  // sent again.
+  for (; hints_.token_scale <= kLargestScale; hints_.token_scale *= kScaleStep) {
+    absl::StatusOr<Action> action = NextAction(spec_, steps_, services_.clock.Wall(), hints_);
+    if (!action.ok()) break;
+    const CallModel* next = std::get_if<CallModel>(&*action);
+    if (next == nullptr) return Next::kAgain;  // a stop, which the loop finds as well
+    bool shorter = next->messages.size() < call.messages.size() ||
+                   EstimateTokens(next->messages) < EstimateTokens(call.messages) ||
+                   next->sampling.max_tokens() < call.sampling.max_tokens();
+    if (shorter) return Next::kAgain;
+  }
+  absl::StatusOr<v1::ItemResult> result =
+      MakeStop(steps_, v1::STOP_REASON_CONTEXT_EXHAUSTED, error.message);
+  Complete(result.ok() ? *result : v1::ItemResult());
   return Next::kOver;
 }
 

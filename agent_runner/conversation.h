@@ -69,6 +69,8 @@ class Conversation {
   Next Do(const RecordResult& record);
   Next Do(const Stop& stop);
   Next OnLlmError(const LlmError& error);
+  // The endpoint says that the request is too long: learns from it.
+  Next OnOverflow(const CallModel& call, const LlmError& error);
 
   // True once the step is durable and part of steps_; false when the conversation is over.
   bool Record(v1::Step step);

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include <latch>
+#include <set>
 #include <thread>
 
 #include "absl/strings/match.h"
@@ -604,5 +605,34 @@ TEST_CASE("A prompt that the server calls too long is shortened, not sent again 
     CHECK((reason == v1::STOP_REASON_TURN_BUDGET || reason == v1::STOP_REASON_NO_PROGRESS));
     CHECK(state.items[0].result->turns() > 3);
   });
-  for (const auto& [messages, times] : server.asked()) CHECK(times <= 3);
+  // The reply's cap may be lowered once or twice before anything is left out.
+  std::set<std::string> bodies;
+  for (const json& request : server.requests()) CHECK(bodies.insert(request.dump()).second);
+}
+
+TEST_CASE("A window that the server names counts from then on, and a task beyond it ends") {
+  FakeCoordinator coordinator;
+  FakeWorker worker;
+  FakeChatServer server([](const json& request) {
+    if (request["max_tokens"].get<int>() > 900) {
+      return ScriptedReply::Body(400, R"({"error":{"message":"This model's maximum context length )"
+                                      R"(is 1800 tokens. However, you requested 2000 tokens."}})");
+    }
+    return ScriptedReply::Stream(Code("PASSED"));
+  });
+  coordinator.With([&](State& state) {
+    AddItems(state, 2);
+    // The second one does not fit at all, whatever is left out.
+    state.items[1].task.set_description(std::string(30'000, 'x'));
+    UseServer(state, server);
+    state.workers = {{"w", worker.target()}};
+  });
+  Runner runner(coordinator.target());
+  REQUIRE(coordinator.WaitUntil(AllDone));
+  coordinator.With([](State& state) {
+    CHECK(state.items[0].result->verified());
+    CHECK(state.items[1].result->stop_reason() == v1::STOP_REASON_CONTEXT_EXHAUSTED);
+  });
+  std::set<std::string> bodies;
+  for (const json& request : server.requests()) CHECK(bodies.insert(request.dump()).second);
 }
