@@ -11,8 +11,13 @@
 
 namespace kmosaic {
 
+// The part of a solution that can hold sizes to work with: without comments, without
+// get_inputs and get_init_inputs (many files repeat the task's own), and without the
+// module-level numbers that only those use.
+std::string CodeThatRuns(std::string_view solution);
+
 // Which of the reduced sizes (`shapes`: name -> reduced value; `sizes`: name -> value in
-// the reference's source) have their full value as an integer literal in `solution`. Such
+// the reference's source) have their full value as an integer literal in CodeThatRuns(`solution`). Such
 // a solution may be right at full shapes and wrong at reduced ones. Name -> full value.
 std::map<std::string, int64_t> FixedSizes(std::string_view solution,
                                           const std::map<std::string, int64_t>& shapes,

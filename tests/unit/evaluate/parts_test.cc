@@ -76,6 +76,12 @@ TEST_CASE("sizes that a solution holds as numbers are found as whole numbers onl
   CHECK(FixedSizes(source, shapes, sizes) ==
         std::map<std::string, int64_t>{{"batch", 256}, {"dim", 1024}});
   CHECK(FixedSizes("", shapes, sizes).empty());
+  std::string repeated =
+      "# dim is 1024\nbatch_size = 256\ndim = 1024\n/* 256\n 1024 */\nint n; // 256\n"
+      "def get_inputs():\n    return [torch.randn(256, 1024)]\n\n"
+      "def get_init_inputs():\n    return [256,\n    1024]\n"
+      "class ModelNew:\n    x = dim\n";
+  CHECK(FixedSizes(repeated, shapes, sizes) == std::map<std::string, int64_t>{{"dim", 1024}});
   CHECK(SizesText({{"batch", 256}, {"dim", 1024}}) == "batch=256, dim=1024");
   CHECK(MayComeFromShapes(v1::VERDICT_WRONG_OUTPUT));
   CHECK_FALSE(MayComeFromShapes(v1::VERDICT_NO_CUSTOM_KERNEL));

@@ -27,15 +27,11 @@ std::string PythonForTests() {
   return access(path.c_str(), X_OK) == 0 ? path : "";
 }
 
-// One worker for all tests of this program.
-struct Shared {
-  TempDir cache;
-  std::unique_ptr<WorkerServer> server;
-};
-
+// One worker for all tests of this program. Its cache outlives the program: what is in it
+// is found by content, and the support of the emulated device takes long to build.
 WorkerServer* SharedWorker() {
-  static Shared shared;
-  if (shared.server != nullptr) return shared.server.get();
+  static std::unique_ptr<WorkerServer> shared;
+  if (shared != nullptr) return shared.get();
   std::string python = PythonForTests();
   if (python.empty()) {
     std::cerr << "SKIPPED: no Python with torch (set KMOSAIC_PYTHON, or run ./dev build)\n";
@@ -45,14 +41,15 @@ WorkerServer* SharedWorker() {
   WorkerOptions options;
   options.device = "emulated";
   options.python = python;
-  options.cache_dir = shared.cache.path();
+  options.cache_dir = KMOSAIC_TEST_CACHE;
   options.no_grants = true;
+  options.no_self_test = true;
   options.run_limit = absl::Seconds(20);
   auto started = WorkerServer::Start(options);
   INFO(started.status());
   REQUIRE(started.ok());
-  shared.server = *std::move(started);
-  return shared.server.get();
+  shared = *std::move(started);
+  return shared.get();
 }
 
 // y = 2 x + 1 over any shape.
@@ -300,8 +297,9 @@ TEST_CASE("a candidate cannot see the reference, the daemon or the network") {
   setenv("KMOSAIC_TEST_CANARY", "canary-value", 1);
   std::string body =
       "import gc, socket\n"
-      "        texts = [open(p).read() for p in ('/proc/1/environ', '/proc/self/environ')]\n"
-      "        assert not any('canary' in t for t in texts)\n"
+      "        for path in ('/proc/1/environ', '/proc/self/environ'):\n"
+      "            try: assert 'canary' not in open(path).read()\n"
+      "            except PermissionError: pass\n"
       "        try: socket.create_connection(('127.0.0.1', 80), 1); assert False, 'network'\n"
       "        except OSError: pass\n"
       "        assert not any('class Model(' in o for o in gc.get_objects() if isinstance(o, str))\n"
