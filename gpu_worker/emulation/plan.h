@@ -24,7 +24,7 @@ struct EmulationPaths {
 };
 
 struct EmulationOptions {
-  // Count loads and stores (several times slower); bounds are then checked exactly too.
+  // Count loads and stores; several times slower to run, and a second slower to compile.
   bool count = false;
 };
 

@@ -1,7 +1,7 @@
 #include "gpu_worker/emulation/unsupported.h"
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 #include <string>
 
 #include "absl/strings/match.h"
@@ -40,6 +40,14 @@ constexpr Construct kIdentifiers[] = {
     {"cudaGraph_t", "CUDA graphs"},
     {"cudaGraphExec_t", "CUDA graphs"},
     {"cudaStreamBeginCapture", "CUDA graphs"},
+    {"cudaGraphLaunch", "CUDA graphs"},
+    {"cudaMemcpy3D", "three-dimensional copies"},
+    {"cudaMalloc3D", "three-dimensional allocations"},
+    {"cudaMallocArray", "CUDA arrays"},
+    {"cudaCreateTextureObject", "textures"},
+    {"cudaIpcGetMemHandle", "memory shared between processes"},
+    {"cudaMemPoolCreate", "memory pools"},
+    {"cudaMallocFromPoolAsync", "memory pools"},
     {"cuLaunchKernel", "the driver interface"},
     {"cuModuleLoad", "the driver interface"},
     {"cuModuleLoadData", "the driver interface"},
@@ -70,6 +78,16 @@ constexpr Construct kHeaders[] = {
     {"cooperative_groups/memcpy_async", "asynchronous copies"},
 };
 
+// What include/cublas_v2.h declares.
+constexpr std::string_view kCublas[] = {
+    "cublasCreate", "cublasCreate_v2", "cublasDestroy", "cublasDestroy_v2", "cublasSetStream",
+    "cublasSetStream_v2", "cublasSetMathMode", "cublasSetPointerMode", "cublasGetStatusString",
+    "cublasSgemm", "cublasSgemm_v2", "cublasDgemm", "cublasDgemm_v2", "cublasHgemm",
+    "cublasSgemmStridedBatched", "cublasDgemmStridedBatched", "cublasSgemmBatched",
+    "cublasDgemmBatched", "cublasSgemv", "cublasSgemv_v2", "cublasDgemv", "cublasSaxpy",
+    "cublasDaxpy", "cublasSscal", "cublasDscal", "cublasSdot", "cublasDdot", "cublasSgeam",
+    "cublasDgeam", "cublasGemmEx", "cublasGemmStridedBatchedEx"};
+
 std::size_t LineOf(std::string_view text, std::size_t position) {
   return 1 + static_cast<std::size_t>(
                  std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(position),
@@ -91,6 +109,41 @@ std::optional<std::string> UnsupportedHeader(const MaskedSource& source) {
     }
   }
   return std::nullopt;
+}
+
+// Does the name at `at` stand where a declaration has it: behind another name, * or &?
+bool IsDeclared(const MaskedSource& source, std::size_t at) {
+  const std::string_view code = source.code();
+  std::size_t end = at;
+  while (end > 0 && (code[end - 1] == ' ' || code[end - 1] == '\n')) --end;
+  std::size_t begin = end;
+  while (begin > 0 && IsIdentifierCharacter(code[begin - 1])) --begin;
+  const std::string_view before = code.substr(begin, end - begin);
+  return !before.empty() && before != "return";
+}
+
+// A call of a cuBLAS function that is not there and that the source does not define itself.
+std::optional<std::string> UnsupportedCublas(const MaskedSource& source) {
+  constexpr std::string_view kPrefix = "cublas";
+  const std::string_view code = source.code();
+  std::optional<std::string> found;
+  for (std::size_t at = code.find(kPrefix); at != MaskedSource::kNone;
+       at = code.find(kPrefix, at + kPrefix.size())) {
+    if (at > 0 && IsIdentifierCharacter(code[at - 1])) continue;
+    std::size_t end = at;
+    while (end < code.size() && IsIdentifierCharacter(code[end])) ++end;
+    const std::string_view name = code.substr(at, end - at);
+    const std::size_t next = source.SkipSpace(end);
+    if (next >= code.size() || code[next] != '(' ||
+        std::find(std::begin(kCublas), std::end(kCublas), name) != std::end(kCublas)) {
+      continue;
+    }
+    if (IsDeclared(source, at)) return std::nullopt;
+    if (!found) {
+      found = absl::StrCat("line ", LineOf(code, at), ": the cuBLAS function ", std::string(name));
+    }
+  }
+  return found;
 }
 
 // asm volatile("" ::: "memory") orders the compiler only and works here too.
@@ -145,6 +198,7 @@ std::optional<std::string> FindUnsupported(std::string_view source) {
       return absl::StrCat("line ", LineOf(source, at), ": ", std::string(construct.what));
     }
   }
+  if (auto function = UnsupportedCublas(masked)) return function;
   if (IsWarpSynchronous(masked)) {
     return "a reduction through volatile shared memory without __syncwarp";
   }

@@ -17,6 +17,7 @@ TEST_CASE("what the device has not is named with its line") {
       {"#include \"thrust/sort.h\"", "Thrust"},
       {"tex2D<float>(t, x, y);", "textures"},
       {"cg::grid_group g = cg::this_grid();", "grid-wide"},
+      {"int f() {\n return cublasStrsm(h, 1); }", "line 2: the cuBLAS function cublasStrsm"},
       {"py::class_<Foo>(m, \"Foo\");", "classes"},
       {"__device__ void r(volatile float* s, int t) { s[t] += s[t + 32]; }", "volatile"},
       {"__shared__ volatile float s[64];", "volatile"},
@@ -34,7 +35,8 @@ TEST_CASE("what only looks like it is let through") {
        {"// asm volatile(\"x\")\n", "const char* s = \"wmma\";", "int assembly = 1;",
         "asm volatile(\"\" ::: \"memory\");", "#include <cuda_runtime.h>\n#include <cuda.h>\n",
         "volatile int counter = 0;", "volatile float* p = s; __syncwarp();",
-        "#include <cub/cub.cuh>\n"}) {
+        "#include <cub/cub.cuh>\n", "cublasSgemm(h); cublasHandle_t h;",
+        "void cublasWrapper(int); void f() { cublasWrapper(1); }"}) {
     CAPTURE(source);
     CHECK_FALSE(FindUnsupported(source));
   }

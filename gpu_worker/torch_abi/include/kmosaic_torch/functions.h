@@ -143,6 +143,40 @@ KMOSAIC_TORCH_EXTREMUM_METHODS(KMOSAIC_TORCH_FUNCTION)
   }
 KMOSAIC_TORCH_PAIR_METHODS(KMOSAIC_TORCH_FUNCTION)
 #undef KMOSAIC_TORCH_FUNCTION
+// Those with more than one list among their arguments.
+#define KMOSAIC_TORCH_CONVOLUTION(dimensions)                                                  \
+  inline Tensor conv##dimensions##d(const Tensor& input, const Tensor& weight,                 \
+                                    const std::optional<Tensor>& bias = std::nullopt,          \
+                                    IntArrayRef stride = 1, IntArrayRef padding = 0,           \
+                                    IntArrayRef dilation = 1, int64_t groups = 1) {            \
+    return detail::Run<Tensor>("conv" #dimensions "d", input, weight, bias, stride, padding,   \
+                               dilation, groups);                                              \
+  }                                                                                            \
+  inline Tensor conv_transpose##dimensions##d(                                                 \
+      const Tensor& input, const Tensor& weight,                                               \
+      const std::optional<Tensor>& bias = std::nullopt, IntArrayRef stride = 1,                \
+      IntArrayRef padding = 0, IntArrayRef output_padding = 0, int64_t groups = 1,             \
+      IntArrayRef dilation = 1) {                                                              \
+    return detail::Run<Tensor>("conv_transpose" #dimensions "d", input, weight, bias, stride,  \
+                               padding, output_padding, groups, dilation);                     \
+  }                                                                                            \
+  inline Tensor max_pool##dimensions##d(const Tensor& self, IntArrayRef kernel,                \
+                                        IntArrayRef stride = {}, IntArrayRef padding = 0,      \
+                                        IntArrayRef dilation = 1, bool ceil_mode = false) {    \
+    return detail::Run<Tensor>("max_pool" #dimensions "d", self, kernel, stride, padding,      \
+                               dilation, ceil_mode);                                           \
+  }                                                                                            \
+  inline Tensor avg_pool##dimensions##d(const Tensor& self, IntArrayRef kernel,                \
+                                        IntArrayRef stride = {}, IntArrayRef padding = 0,      \
+                                        bool ceil_mode = false,                                \
+                                        bool count_include_pad = true) {                       \
+    return detail::Run<Tensor>("avg_pool" #dimensions "d", self, kernel, stride, padding,      \
+                               ceil_mode, count_include_pad);                                  \
+  }
+KMOSAIC_TORCH_CONVOLUTION(1)
+KMOSAIC_TORCH_CONVOLUTION(2)
+KMOSAIC_TORCH_CONVOLUTION(3)
+#undef KMOSAIC_TORCH_CONVOLUTION
 inline Tensor log_sigmoid(const Tensor& self) { return detail::Run<Tensor>("log_sigmoid", self); }
 inline bool equal(const Tensor& self, const Tensor& other) { return self.equal(other); }
 inline bool allclose(const Tensor& self, const Tensor& other, double rtol = 1e-5,

@@ -40,19 +40,17 @@
 
 // One tensor, as functions alone.
 #define KMOSAIC_TORCH_FUNCTIONS(X)                                                               \
-  KMOSAIC_TORCH_BOTH(X)                                                                          \
-  X(adaptive_avg_pool1d) X(adaptive_avg_pool2d) X(adaptive_avg_pool3d) X(alpha_dropout)          \
-  X(avg_pool1d) X(avg_pool2d) X(avg_pool3d) X(batch_norm) X(bilinear) X(binary_cross_entropy)    \
-  X(binary_cross_entropy_with_logits) X(cdist) X(constant_pad_nd) X(conv1d)                      \
-  X(conv2d) X(conv3d) X(conv_transpose1d) X(conv_transpose2d) X(conv_transpose3d)                \
-  X(convolution) X(cosine_embedding_loss) X(cosine_similarity) X(cross_entropy_loss) X(dropout)  \
-  X(elu) X(embedding) X(gelu) X(glu) X(group_norm) X(hardsigmoid) X(hardswish) X(hardtanh)       \
+  KMOSAIC_TORCH_BOTH(X) X(adaptive_avg_pool1d) X(adaptive_avg_pool2d) X(adaptive_avg_pool3d)     \
+  X(alpha_dropout) X(batch_norm) X(bilinear) X(binary_cross_entropy)                             \
+  X(binary_cross_entropy_with_logits) X(cdist) X(constant_pad_nd) X(convolution)                 \
+  X(cosine_embedding_loss) X(cosine_similarity) X(cross_entropy_loss) X(dropout) X(elu)          \
+  X(embedding) X(gelu) X(glu) X(group_norm) X(hardsigmoid) X(hardswish) X(hardtanh)              \
   X(hinge_embedding_loss) X(huber_loss) X(im2col) X(instance_norm) X(kl_div) X(l1_loss)          \
-  X(layer_norm) X(leaky_relu) X(linear) X(max_pool1d) X(max_pool2d)               \
-  X(max_pool3d) X(mish) X(mse_loss) X(nll_loss) X(one_hot) X(pad) X(pairwise_distance)           \
-  X(pixel_shuffle) X(relu6) X(rms_norm) X(rrelu) X(scaled_dot_product_attention) X(selu)         \
-  X(silu) X(smooth_l1_loss) X(softplus) X(softshrink) X(threshold) X(triplet_margin_loss)        \
-  X(upsample_bilinear2d) X(upsample_nearest2d) X(tensordot)
+  X(layer_norm) X(leaky_relu) X(linear) X(mish) X(mse_loss) X(nll_loss) X(one_hot) X(pad)        \
+  X(pairwise_distance) X(pixel_shuffle) X(relu6) X(rms_norm) X(rrelu)                            \
+  X(scaled_dot_product_attention) X(selu) X(silu) X(smooth_l1_loss) X(softplus) X(softshrink)    \
+  X(threshold) X(triplet_margin_loss) X(upsample_bilinear2d) X(upsample_nearest2d)               \
+  X(tensordot)
 
 #define KMOSAIC_TORCH_LIST_METHODS(X) X(chunk) X(split) X(split_with_sizes) X(tensor_split) X(unbind)
 #define KMOSAIC_TORCH_EXTREMUM_METHODS(X) X(max) X(min) X(median)
