@@ -50,6 +50,9 @@ int Main(int argc, char** argv) {
   options.Add("run-limit", &worker.run_limit, "wall time of one call of a solution");
   options.Add("public-seeds", &worker.public_seeds, "seeds that feedback may name");
   options.Add("secret-seeds", &worker.secret_seeds, "further seeds, fresh for each evaluation");
+  options.Add("nvcc-gate", &worker.nvcc_gate,
+              "off, note or on: whether nvcc judges sources on the emulated device too, as a "
+              "note or as COMPILE_ERROR");
   options.Add("label", &worker.labels, "NAME=VALUE, a label for placement");
   options.Add("grace", &worker.grace, "time for running requests when draining");
   options.Add("unsandboxed", &worker.unsandboxed,

@@ -258,6 +258,15 @@ class Worker : public WorkerServer {
     evaluator.limits.run = options_.run_limit;
     evaluator.public_seeds = static_cast<uint32_t>(std::clamp<int64_t>(options_.public_seeds, 1, 100));
     evaluator.secret_seeds = static_cast<uint32_t>(std::clamp<int64_t>(options_.secret_seeds, 1, 1000));
+    using NvccGate = Evaluator::Options::NvccGate;
+    if (options_.nvcc_gate == "on") {
+      evaluator.nvcc_gate = NvccGate::kOn;
+    } else if (options_.nvcc_gate == "note") {
+      evaluator.nvcc_gate = NvccGate::kNote;
+    } else if (options_.nvcc_gate != "off") {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--nvcc-gate is '", options_.nvcc_gate, "'; it is one of off, note, on"));
+    }
     evaluator.random = [] { return RandomUint64(); };
     evaluator_ = std::make_unique<Evaluator>(std::move(evaluator));
 

@@ -39,6 +39,8 @@ struct WorkerOptions {
   absl::Duration run_limit = absl::Seconds(60);
   int64_t public_seeds = 2;
   int64_t secret_seeds = 5;
+  // off, note, on: whether nvcc judges sources on the emulated device too.
+  std::string nvcc_gate = "off";
   std::map<std::string, std::string> labels;
   bool unsandboxed = false;
   bool no_grants = false;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/digest.h"
 #include "common/base/status.h"
+#include "gpu_worker/device/light_toolkit.h"
 
 namespace kmosaic {
 namespace {
@@ -20,14 +21,6 @@ int MajorOf(const std::string& version) {
   return absl::SimpleAtoi(version.substr(0, version.find('.')), &major) ? major : 0;
 }
 
-std::string FindLibraryFolder(const std::string& cuda_home) {
-  std::error_code error;
-  for (const char* folder : {"lib64", "lib"}) {
-    fs::path path = fs::path(cuda_home) / folder;
-    if (fs::is_directory(path, error)) return path.string();
-  }
-  return cuda_home + "/lib64";
-}
 
 }  // namespace
 
@@ -46,12 +39,7 @@ absl::StatusOr<std::unique_ptr<Device>> CudaDevice::Create(const Options& option
         ", the toolkit is ", toolchain.nvcc_version,
         ": update the driver, or name a toolkit of that major version with --cuda-home"));
   }
-  LightToolkit toolkit;
-  toolkit.nvcc = toolchain.nvcc;
-  toolkit.include = toolchain.cuda_include;
-  toolkit.library = FindLibraryFolder(toolchain.cuda_home);
-  toolkit.host_compiler = toolchain.gxx;
-  toolkit.torch_headers = options.torch_headers;
+  LightToolkit toolkit = LightToolkitOf(toolchain, options.torch_headers);
   KMOSAIC_RETURN_IF_ERROR(CheckLightToolkit(toolkit));
   std::string digest = Sha256Hex(
       absl::StrCat(DigestHeaders({options.torch_headers}, /*by_content=*/true),
@@ -88,12 +76,12 @@ std::map<std::string, std::string> CudaDevice::labels() const {
 }
 
 absl::StatusOr<BuildPlan> CudaDevice::Plan(const ExtensionSource& source, Purpose purpose) const {
-  if (purpose == Purpose::kCount) return absl::UnimplementedError("a GPU does not count work");
+  if (purpose != Purpose::kRun) return absl::UnimplementedError("a GPU builds to run only");
   return PlanLight(source, toolkit_, gpu_.Arch());
 }
 
 absl::StatusOr<BuildPlan> CudaDevice::PlanEntry(const std::string& source, Purpose purpose) const {
-  if (purpose == Purpose::kCount) return absl::UnimplementedError("a GPU does not count work");
+  if (purpose != Purpose::kRun) return absl::UnimplementedError("a GPU builds to run only");
   return PlanLightCuda(source, toolkit_, gpu_.Arch());
 }
 

@@ -44,6 +44,9 @@ class Device {
     kRun,
     // Loads and stores are counted, at several times the run time; emulated only.
     kCount,
+    // nvcc compiles it for a GPU that need not be there, to know whether it would;
+    // emulated only, UNIMPLEMENTED where there is no nvcc.
+    kCheck,
   };
   // INVALID_ARGUMENT: the source is at fault (COMPILE_ERROR with that text);
   // UNIMPLEMENTED: this device cannot run it.

@@ -8,6 +8,7 @@
 #include "gpu_worker/compile/artifact_cache.h"
 #include "gpu_worker/compile/build_log.h"
 #include "gpu_worker/compile/plan_files.h"
+#include "gpu_worker/device/light_toolkit.h"
 #include "gpu_worker/torch_abi/plan.h"
 
 namespace kmosaic {
@@ -22,6 +23,10 @@ constexpr uint64_t kSupportFile = uint64_t{1} << 30;
 constexpr uint32_t kSupportProcesses = 128;
 // A few versions side by side.
 constexpr uint64_t kSupportCacheBytes = uint64_t{2} << 30;
+// What nvcc compiles for when it is only asked whether it would.
+constexpr char kCheckArch[] = "sm_90";
+
+absl::Status NoNvcc() { return absl::UnimplementedError("nvcc not present, not checked"); }
 
 absl::StatusOr<BuildOutcome> BuildSupport(const BuildPlan& plan, CommandRunner* runner,
                                           const std::string& directory) {
@@ -95,11 +100,20 @@ std::map<std::string, std::string> EmulatedDevice::labels() const {
 
 absl::StatusOr<BuildPlan> EmulatedDevice::Plan(const ExtensionSource& source,
                                                Purpose purpose) const {
+  if (purpose == Purpose::kCheck) {
+    if (options_.toolchain.nvcc.empty()) return NoNvcc();
+    return PlanLight(source, LightToolkitOf(options_.toolchain, paths_.torch_headers), kCheckArch);
+  }
   return PlanEmulated(source, paths_, {.count = purpose == Purpose::kCount});
 }
 
 absl::StatusOr<BuildPlan> EmulatedDevice::PlanEntry(const std::string& source,
                                                     Purpose purpose) const {
+  if (purpose == Purpose::kCheck) {
+    if (options_.toolchain.nvcc.empty()) return NoNvcc();
+    return PlanLightCuda(source, LightToolkitOf(options_.toolchain, paths_.torch_headers),
+                         kCheckArch);
+  }
   return PlanEmulatedCuda(source, paths_, {.count = purpose == Purpose::kCount});
 }
 

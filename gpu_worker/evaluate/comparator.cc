@@ -21,6 +21,9 @@ Comparison Wrong(v1::Verdict verdict, std::string reason) {
   return result;
 }
 
+// Stands for anything beyond it (a wrong NaN, a wrong integer): reports hold finite numbers.
+constexpr double kLargestRatio = 1e9;
+
 bool IsSequence(const Value& value) {
   return value.kind == Value::Kind::kList || value.kind == Value::Kind::kTuple;
 }
@@ -212,15 +215,13 @@ class TensorComparison {
                     kind == Classify(RoundTo(*expected_.dtype, reference));
         if (!same) {
           MarkWrong(i, got, field.At(i));
-          max_error_ = std::numeric_limits<double>::infinity();
-          worst_ratio_ = std::numeric_limits<double>::infinity();
+          worst_ratio_ = kLargestRatio;
         }
         continue;
       }
       if (!std::isfinite(baseline) && !std::isfinite(RoundTo(*expected_.dtype, reference))) {
         MarkWrong(i, got, field.At(i));
-        max_error_ = std::numeric_limits<double>::infinity();
-        worst_ratio_ = std::numeric_limits<double>::infinity();
+        worst_ratio_ = kLargestRatio;
         continue;
       }
       double error = std::numeric_limits<double>::infinity();
@@ -230,7 +231,7 @@ class TensorComparison {
       if (std::isfinite(tolerance)) {
         squares += error * error;
         max_error_ = std::max(max_error_, error);
-        double ratio = error == 0 ? 0 : error / tolerance;
+        double ratio = error == 0 ? 0 : std::min(error / tolerance, kLargestRatio);
         if (ratio > worst_ratio_) {
           worst_ratio_ = ratio;
           worst_ = i;
@@ -259,7 +260,7 @@ class TensorComparison {
       if (got == expected_.bytes().substr(i * width, width)) continue;
       if (have64 && got == expected64_->bytes().substr(i * width, width)) continue;
       max_error_ = std::max(max_error_, std::abs(Got(i) - Expected(i)));
-      worst_ratio_ = std::numeric_limits<double>::infinity();
+      worst_ratio_ = kLargestRatio;
       MarkWrong(i, Got(i), 0);
     }
   }

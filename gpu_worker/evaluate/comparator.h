@@ -30,7 +30,8 @@ struct Comparison {
   std::string reason;
   // Set for WRONG_OUTPUT of a tensor; seed and family are the caller's to fill in.
   std::optional<kernelmosaic::v1::Mismatch> mismatch;
-  // Largest error as a multiple of its tolerance, over everything compared.
+  // Largest error as a multiple of its tolerance, over everything compared; 1e9 stands
+  // for more and for what has no size (a wrong NaN, a wrong integer).
   double worst_error_ratio = 0;
 };
 

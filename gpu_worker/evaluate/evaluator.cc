@@ -111,6 +111,10 @@ absl::StatusOr<v1::EvaluationReport> Evaluator::Evaluate(const v1::KernelRequest
 
   auto built = Build(work, Device::Purpose::kRun);
   if (auto* failed = std::get_if<Conclusion>(&built)) return finish(*failed);
+  if (options_.nvcc_gate != Options::NvccGate::kOff && options_.device->is_emulated()) {
+    Conclusion checked = CheckWithNvcc(work);
+    if (!checked.passed()) return finish(checked);
+  }
   if (last_stage == v1::ROLE_COMPILE) return finish(Conclusion());
 
   absl::Duration start = options_.clock->Steady();
@@ -195,7 +199,7 @@ std::variant<std::string, Conclusion> Evaluator::Build(Work& work, Device::Purpo
   }
   CompileJob job;
   v1::DeviceInfo info = options_.device->info();
-  job.device = DeviceName(options_.device->kind());
+  job.device = purpose == Device::Purpose::kCheck ? "nvcc" : DeviceName(options_.device->kind());
   job.contract = ContractName(work.request.solution().contract());
   job.arch = info.arch();
   job.toolchain = info.toolchain();
@@ -209,7 +213,7 @@ std::variant<std::string, Conclusion> Evaluator::Build(Work& work, Device::Purpo
     std::string words = ToValidUtf8(
         std::string_view(plan.status().message().data(), plan.status().message().size()));
     if (absl::IsInvalidArgument(plan.status())) {
-      compile.set_log(words);
+      if (first) compile.set_log(words);
       return Conclusion{v1::VERDICT_COMPILE_ERROR, words, {}};
     }
     if (absl::IsUnimplemented(plan.status())) return Conclusion{v1::VERDICT_UNSUPPORTED, words, {}};
@@ -239,6 +243,10 @@ std::variant<std::string, Conclusion> Evaluator::Build(Work& work, Device::Purpo
   if (first) {
     compile.set_cached(built->cached);
     compile.set_artifact_digest(JobKey(job));
+  }
+  bool decides = first || (purpose == Device::Purpose::kCheck &&
+                           options_.nvcc_gate == Options::NvccGate::kOn);
+  if (decides && !built->outcome.ok()) {
     compile.set_log(built->outcome.log);
     compile.set_log_dropped_bytes(built->outcome.log_dropped_bytes);
   }
@@ -322,6 +330,19 @@ Conclusion Evaluator::VerifyAtShapes(Work& work, const std::string& artifact) co
   }
   return Verifier(std::move(options), work.reference.get(), options_.roles, work.cancellation)
       .Verify(&work.report);
+}
+
+Conclusion Evaluator::CheckWithNvcc(Work& work) const {
+  auto built = Build(work, Device::Purpose::kCheck);
+  auto* failed = std::get_if<Conclusion>(&built);
+  if (failed == nullptr) return Conclusion();
+  if (failed->verdict == v1::VERDICT_INFRASTRUCTURE) return *failed;
+  if (failed->verdict == v1::VERDICT_COMPILE_ERROR &&
+      options_.nvcc_gate == Options::NvccGate::kOn) {
+    return *failed;
+  }
+  work.report.mutable_compile()->add_notes(absl::StrCat("nvcc: ", failed->reason));
+  return Conclusion();
 }
 
 Conclusion Evaluator::Count(Work& work) const {

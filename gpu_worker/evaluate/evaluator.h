@@ -37,6 +37,10 @@ class Evaluator {
     EvaluationLimits limits;
     uint32_t public_seeds = 2;
     uint32_t secret_seeds = 5;
+    // Whether nvcc judges sources on the emulated device too, which takes seconds: not at
+    // all, as a note in the report, or as COMPILE_ERROR.
+    enum class NvccGate { kOff, kNote, kOn };
+    NvccGate nvcc_gate = NvccGate::kOff;
     // Secret seeds come from here.
     std::function<uint64_t()> random;
   };
@@ -63,6 +67,7 @@ class Evaluator {
                                            const std::map<std::string, int64_t>& fixed) const;
   // Runs once more with counting, which also checks every access exactly.
   struct Conclusion Count(Work& work) const;
+  struct Conclusion CheckWithNvcc(Work& work) const;
 
   const Options options_;
 };
