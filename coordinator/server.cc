@@ -28,6 +28,7 @@
 #include "coordinator/service/blob_service.h"
 #include "coordinator/service/dataset_service.h"
 #include "coordinator/service/job_service.h"
+#include "coordinator/service/lease_slots.h"
 #include "coordinator/service/runner_service.h"
 #include "coordinator/service/score_service.h"
 #include "coordinator/service/worker_registry.h"
@@ -97,8 +98,9 @@ class Server : public CoordinatorServer {
   std::atomic<bool> healthy_ = true;
   std::unique_ptr<RocksDbTaskStore> store_;
   std::unique_ptr<BlobFiles> blobs_;
-  std::unique_ptr<TaskQueue> queue_;
   std::unique_ptr<Placement> placement_;
+  std::unique_ptr<TaskQueue> queue_;
+  std::unique_ptr<LeaseSlots> lease_slots_;
   std::unique_ptr<FleetReporter> reporter_;
   std::unique_ptr<HttpServer> http_;
   std::unique_ptr<JobService> job_service_;
@@ -131,6 +133,7 @@ absl::Status Server::Start(const Options& options, const Clock& clock) {
         placement_metrics_.wait_seconds.Add({{"role", RoleName(role)}}, SecondsBuckets())
             .Observe(absl::ToDoubleSeconds(waited));
       });
+  lease_slots_ = std::make_unique<LeaseSlots>(*queue_, *placement_);
   reporter_ = std::make_unique<FleetReporter>(*placement_, placement_metrics_);
 
   HttpServer::Options http;
@@ -156,7 +159,7 @@ absl::Status Server::Start(const Options& options, const Clock& clock) {
     return WhyUnsatisfiable(*placement_, spec);
   };
   job_service_ = std::make_unique<JobService>(std::move(job_options), *queue_);
-  runner_service_ = std::make_unique<RunnerService>(*queue_, *placement_);
+  runner_service_ = std::make_unique<RunnerService>(*queue_, *placement_, *lease_slots_);
   worker_registry_ = std::make_unique<WorkerRegistry>(*placement_);
   score_service_ =
       std::make_unique<ScoreService>(ScoreService::Options{}, *placement_, clock, score_metrics_);

@@ -30,7 +30,7 @@ struct SlotRequest {
   std::string group;
   // Share of the group relative to others; 0 counts as 1.
   uint32_t weight = 1;
-  // Who gives the slot back, and whose slots are freed by ReleaseHolder: a runner's id.
+  // Whose slots are freed together by ReleaseHolder: a lease, or a score stream.
   std::string holder;
   // Workers to pass over while another one fits (they just failed).
   std::set<std::string> avoid;

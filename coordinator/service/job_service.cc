@@ -66,8 +66,8 @@ absl::StatusOr<v1::ListItemsResponse> ReadItems(const TaskStore& store,
                                                 const v1::ListItemsRequest& request) {
   uint32_t first = 0;
   if (!request.page_token().empty() && !absl::SimpleAtoi(request.page_token(), &first)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "page_token '", request.page_token(), "' is not one that a ListItems returned"));
+    return absl::InvalidArgumentError(absl::StrCat("page_token '", request.page_token(),
+                                                   "' is not one that a ListItems returned"));
   }
   uint32_t size =
       request.page_size() == 0 ? kDefaultItemPage : std::min(request.page_size(), kMaxItemPage);
@@ -108,8 +108,8 @@ void JobService::FillUnsatisfiable(v1::Job& job) const {
   job.set_unsatisfiable(options_.unsatisfiable(job.spec()));
 }
 
-grpc::ServerReadReactor<v1::SubmitRequest>* JobService::Submit(
-    grpc::CallbackServerContext* context, v1::SubmitResponse* response) {
+grpc::ServerReadReactor<v1::SubmitRequest>* JobService::Submit(grpc::CallbackServerContext* context,
+                                                               v1::SubmitResponse* response) {
   return new SubmitReactor(options_.limits, context, queue_, response);
 }
 

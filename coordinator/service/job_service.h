@@ -27,8 +27,8 @@ class JobService : public v1::JobService::CallbackService {
 
   grpc::ServerReadReactor<v1::SubmitRequest>* Submit(grpc::CallbackServerContext* context,
                                                      v1::SubmitResponse* response) override;
-  grpc::ServerUnaryReactor* Get(grpc::CallbackServerContext* context,
-                                const v1::JobRequest* request, v1::Job* response) override;
+  grpc::ServerUnaryReactor* Get(grpc::CallbackServerContext* context, const v1::JobRequest* request,
+                                v1::Job* response) override;
   grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context,
                                  const v1::ListJobsRequest* request,
                                  v1::ListJobsResponse* response) override;

@@ -74,18 +74,18 @@ class SyncReactor : public grpc::ServerUnaryReactor {
 // asked, which may answer from any thread and before Acquire returns.
 class AcquireReactor : public grpc::ServerUnaryReactor {
  public:
-  AcquireReactor(TaskQueue& queue, Placement& placement, v1::Slot* response)
-      : queue_(queue), state_(std::make_shared<State>(placement, this, response)) {}
+  AcquireReactor(TaskQueue& queue, Placement& placement, LeaseSlots& lease_slots,
+                 v1::Slot* response)
+      : queue_(queue), state_(std::make_shared<State>(placement, lease_slots, this, response)) {}
 
   void Start(const v1::AcquireSlotRequest& request) {
-    queue_.CheckLease(request.token(),
-                      [state = state_, request](absl::StatusOr<LeaseOwner> owner) {
-                        if (owner.ok()) {
-                          Ask(state, request, *owner);
-                        } else {
-                          state->Answer(owner.status());
-                        }
-                      });
+    queue_.CheckLease(request.token(), [state = state_, request](absl::StatusOr<LeaseOwner> owner) {
+      if (owner.ok()) {
+        Ask(state, request, *owner);
+      } else {
+        state->Answer(owner.status());
+      }
+    });
   }
 
   void OnCancel() override {
@@ -107,8 +107,12 @@ class AcquireReactor : public grpc::ServerUnaryReactor {
  private:
   // Outlives the reactor while placement still knows of it.
   struct State {
-    State(Placement& the_placement, AcquireReactor* the_reactor, v1::Slot* the_response)
-        : placement(the_placement), reactor(the_reactor), response(the_response) {}
+    State(Placement& the_placement, LeaseSlots& the_lease_slots, AcquireReactor* the_reactor,
+          v1::Slot* the_response)
+        : placement(the_placement),
+          lease_slots(the_lease_slots),
+          reactor(the_reactor),
+          response(the_response) {}
 
     void Answer(absl::StatusOr<v1::Slot> slot) {
       bool gone = false;
@@ -126,6 +130,7 @@ class AcquireReactor : public grpc::ServerUnaryReactor {
     }
 
     Placement& placement;
+    LeaseSlots& lease_slots;
     AcquireReactor* const reactor;
     v1::Slot* const response;
     std::mutex mutex;
@@ -143,13 +148,13 @@ class AcquireReactor : public grpc::ServerUnaryReactor {
     wanted.requirement.labels.insert(request.require().begin(), request.require().end());
     wanted.group = request.token().item().job();
     wanted.weight = owner.spec->weight();
-    wanted.holder = owner.runner;
+    wanted.holder = state->lease_slots.Watch(request.token());
     wanted.avoid.insert(request.avoid().begin(), request.avoid().end());
-    wanted.wait = request.has_wait()
-                      ? std::min(FromProtoDuration(request.wait()), kMaxSlotWait)
-                      : kDefaultSlotWait;
+    wanted.wait = request.has_wait() ? std::min(FromProtoDuration(request.wait()), kMaxSlotWait)
+                                     : kDefaultSlotWait;
     uint64_t ticket = state->placement.Acquire(
-        std::move(wanted), [state](absl::StatusOr<v1::Slot> slot) { state->Answer(std::move(slot)); });
+        std::move(wanted),
+        [state](absl::StatusOr<v1::Slot> slot) { state->Answer(std::move(slot)); });
     bool cancelled = false;
     {
       std::lock_guard lock(state->mutex);
@@ -165,8 +170,8 @@ class AcquireReactor : public grpc::ServerUnaryReactor {
 
 }  // namespace
 
-RunnerService::RunnerService(TaskQueue& queue, Placement& placement)
-    : queue_(queue), placement_(placement) {}
+RunnerService::RunnerService(TaskQueue& queue, Placement& placement, LeaseSlots& lease_slots)
+    : queue_(queue), placement_(placement), lease_slots_(lease_slots) {}
 
 grpc::ServerUnaryReactor* RunnerService::Sync(grpc::CallbackServerContext*,
                                               const v1::RunnerSyncRequest* request,
@@ -208,7 +213,7 @@ grpc::ServerUnaryReactor* RunnerService::AcquireSlot(grpc::CallbackServerContext
     reactor->Finish({grpc::StatusCode::INVALID_ARGUMENT, "role: say what the slot is for"});
     return reactor;
   }
-  auto* reactor = new AcquireReactor(queue_, placement_, response);
+  auto* reactor = new AcquireReactor(queue_, placement_, lease_slots_, response);
   reactor->Start(*request);
   return reactor;
 }

@@ -4,6 +4,7 @@
 
 #include "coordinator/placement/placement.h"
 #include "coordinator/queue/task_queue.h"
+#include "coordinator/service/lease_slots.h"
 #include "kernelmosaic/v1/runner.grpc.pb.h"
 
 namespace kmosaic {
@@ -12,8 +13,8 @@ namespace kmosaic {
 // an AcquireSlot that waits holds no thread.
 class RunnerService : public v1::RunnerService::CallbackService {
  public:
-  // `queue` and `placement` must outlive the service.
-  RunnerService(TaskQueue& queue, Placement& placement);
+  // All must outlive the service.
+  RunnerService(TaskQueue& queue, Placement& placement, LeaseSlots& lease_slots);
 
   grpc::ServerUnaryReactor* Sync(grpc::CallbackServerContext* context,
                                  const v1::RunnerSyncRequest* request,
@@ -37,6 +38,7 @@ class RunnerService : public v1::RunnerService::CallbackService {
  private:
   TaskQueue& queue_;
   Placement& placement_;
+  LeaseSlots& lease_slots_;
 };
 
 }  // namespace kmosaic

@@ -106,27 +106,34 @@ void ScoreCall::CallWorker() {
   kernel.mutable_options()->set_secret_seeds(request_.evaluation().secret_seeds());
   wire_request_.set_last_stage(RoleOf(request_.evaluation()));
   wire_response_.Clear();
-  stub_ = v1::KernelService::NewStub(context_.channels.Get(slot_.endpoint()));
+  std::unique_ptr<v1::KernelService::Stub> stub =
+      v1::KernelService::NewStub(context_.channels.Get(slot_.endpoint()));
 
-  auto call = std::make_shared<grpc::ClientContext>();
+  auto owned = std::make_shared<grpc::ClientContext>();
+  grpc::ClientContext* call = owned.get();
   SetDeadline(*call, absl::Seconds(slot_.ttl().seconds()));
   bool cancelled;
   {
+    // From here on call_ keeps the context, until OnReply.
     std::lock_guard lock(mutex_);
-    call_ = call;
+    call_ = std::move(owned);
     cancelled = cancelled_;
   }
   if (cancelled) call->TryCancel();
-  stub_->async()->Evaluate(
-      call.get(), &wire_request_, &wire_response_,
-      [self = shared_from_this(), call](const grpc::Status& status) { self->OnReply(status); });
+  stub->async()->Evaluate(
+      call, &wire_request_, &wire_response_,
+      [self = shared_from_this()](const grpc::Status& status) { self->OnReply(status); });
 }
 
 void ScoreCall::OnReply(const grpc::Status& status) {
+  std::shared_ptr<grpc::ClientContext> call;
   {
     std::lock_guard lock(mutex_);
-    call_ = nullptr;
+    call = std::move(call_);
   }
+  // Before anybody hears of the end: who drops the last reference to a channel must not be
+  // one of gRPC's own threads, which this is.
+  call = nullptr;
   if (!status.ok()) {
     // Before the slot is free again, so that nobody else runs into it.
     if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {

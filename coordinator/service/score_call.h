@@ -72,7 +72,6 @@ class ScoreCall : public std::enable_shared_from_this<ScoreCall> {
   v1::Slot slot_;
   v1::EvaluateRequest wire_request_;
   v1::KernelResponse wire_response_;
-  std::unique_ptr<v1::KernelService::Stub> stub_;
 
   // Over all tries; like those above.
   std::set<std::string> avoid_;

@@ -28,9 +28,8 @@ void SerialExecutor::Run() {
     std::function<void()> work;
     {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-        return stopping_ || !queue_.empty();
-      });
+      changed_.wait(
+          lock, [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return stopping_ || !queue_.empty(); });
       if (queue_.empty()) return;
       work = std::move(queue_.front());
       queue_.pop_front();

@@ -21,10 +21,9 @@ namespace {
 
 class Coordinator {
  public:
-  Coordinator() { Start(); }
+  explicit Coordinator(CoordinatorServer::Options with = {}) : options(std::move(with)) { Start(); }
 
   void Start() {
-    CoordinatorServer::Options options;
     options.data_dir = directory.path() + "/data";
     options.grace = absl::ZeroDuration();
     auto started = CoordinatorServer::Start(options, clock);
@@ -93,12 +92,13 @@ class Coordinator {
     return response;
   }
 
-  // Leases one item as "r1".
-  v1::Lease TakeLease() {
+  // Leases one item.
+  v1::Lease TakeLease(const std::string& runner = "r1") {
     grpc::ClientContext context;
     v1::RunnerSyncRequest request;
-    request.set_runner("r1");
+    request.set_runner(runner);
     request.set_free(1);
+    request.mutable_wait()->set_seconds(10);
     request.set_http_endpoint("127.0.0.1:3");
     v1::RunnerSyncResponse response;
     REQUIRE(Stub<v1::RunnerService>()->Sync(&context, request, &response).ok());
@@ -150,6 +150,21 @@ class Coordinator {
     REQUIRE(status.ok());
   }
 
+  v1::Slot AcquireSlot(const v1::LeaseToken& token) {
+    v1::AcquireSlotRequest request;
+    request.set_runner("r1");
+    *request.mutable_token() = token;
+    request.set_role(v1::ROLE_VERIFY);
+    request.set_device(v1::DEVICE_KIND_EMULATED);
+    request.mutable_wait()->set_seconds(10);
+    v1::Slot slot;
+    grpc::ClientContext context;
+    grpc::Status status = Stub<v1::RunnerService>()->AcquireSlot(&context, request, &slot);
+    INFO(status.error_message());
+    REQUIRE(status.ok());
+    return slot;
+  }
+
   struct Exported {
     std::vector<v1::ExportRow> rows;
     v1::ExportSummary summary;
@@ -168,6 +183,7 @@ class Coordinator {
     return exported;
   }
 
+  CoordinatorServer::Options options;
   TempDir directory;
   SystemClock clock;
   std::unique_ptr<CoordinatorServer> server;
@@ -223,21 +239,7 @@ TEST_CASE("a leased item gets a slot of a registered worker") {
   Coordinator coordinator;
   coordinator.Submit(1);
   v1::WorkerSyncResponse told = coordinator.SyncWorker();
-  v1::Lease lease = coordinator.TakeLease();
-  v1::AcquireSlotRequest request;
-  request.set_runner("r1");
-  *request.mutable_token() = lease.token();
-  request.set_role(v1::ROLE_VERIFY);
-  request.set_device(v1::DEVICE_KIND_EMULATED);
-  request.mutable_wait()->set_seconds(10);
-  v1::Slot slot;
-  {
-    grpc::ClientContext context;
-    grpc::Status status =
-        coordinator.Stub<v1::RunnerService>()->AcquireSlot(&context, request, &slot);
-    INFO(status.error_message());
-    REQUIRE(status.ok());
-  }
+  v1::Slot slot = coordinator.AcquireSlot(coordinator.TakeLease().token());
   CHECK(slot.worker() == "w1");
   CHECK(VerifyGrant(slot.grant(), told.grant_key(), absl::Now()).ok());
 
@@ -250,6 +252,18 @@ TEST_CASE("a leased item gets a slot of a registered worker") {
   CHECK(listed.workers(0).slots(0).used() == 1);
   REQUIRE(listed.runners_size() == 1);
   CHECK(listed.runners(0).id() == "r1");
+}
+
+TEST_CASE("a runner that is gone leaves its slot to others") {
+  CoordinatorServer::Options options;
+  options.queue.lease_ttl = absl::Seconds(1);
+  Coordinator coordinator(options);
+  coordinator.Submit(1);
+  coordinator.SyncWorker();
+  v1::Slot first = coordinator.AcquireSlot(coordinator.TakeLease("r1").token());
+  // r1 is never heard of again; its lease ends, r2 gets the item, and then the only slot.
+  v1::Slot second = coordinator.AcquireSlot(coordinator.TakeLease("r2").token());
+  CHECK(second.id() != first.id());
 }
 
 TEST_CASE("a job says when no worker can serve it") {
