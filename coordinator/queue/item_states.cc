@@ -38,28 +38,51 @@ bool IsFinal(v1::ItemState state) {
 
 uint64_t CountOf(const v1::JobCounts& counts, v1::ItemState state) {
   switch (state) {
-    case v1::ITEM_STATE_READY: return counts.ready();
-    case v1::ITEM_STATE_DELAYED: return counts.delayed();
-    case v1::ITEM_STATE_LEASED: return counts.leased();
-    case v1::ITEM_STATE_DONE: return counts.done();
-    case v1::ITEM_STATE_FAILED: return counts.failed();
-    case v1::ITEM_STATE_CANCELLED: return counts.cancelled();
-    case v1::ITEM_STATE_DEAD: return counts.dead();
-    default: return 0;
+    case v1::ITEM_STATE_READY:
+      return counts.ready();
+    case v1::ITEM_STATE_DELAYED:
+      return counts.delayed();
+    case v1::ITEM_STATE_LEASED:
+      return counts.leased();
+    case v1::ITEM_STATE_DONE:
+      return counts.done();
+    case v1::ITEM_STATE_FAILED:
+      return counts.failed();
+    case v1::ITEM_STATE_CANCELLED:
+      return counts.cancelled();
+    case v1::ITEM_STATE_DEAD:
+      return counts.dead();
+    default:
+      return 0;
   }
 }
 
 void AddToCount(v1::JobCounts& counts, v1::ItemState state, int64_t by) {
   uint64_t value = CountOf(counts, state) + static_cast<uint64_t>(by);
   switch (state) {
-    case v1::ITEM_STATE_READY: counts.set_ready(value); break;
-    case v1::ITEM_STATE_DELAYED: counts.set_delayed(value); break;
-    case v1::ITEM_STATE_LEASED: counts.set_leased(value); break;
-    case v1::ITEM_STATE_DONE: counts.set_done(value); break;
-    case v1::ITEM_STATE_FAILED: counts.set_failed(value); break;
-    case v1::ITEM_STATE_CANCELLED: counts.set_cancelled(value); break;
-    case v1::ITEM_STATE_DEAD: counts.set_dead(value); break;
-    default: break;
+    case v1::ITEM_STATE_READY:
+      counts.set_ready(value);
+      break;
+    case v1::ITEM_STATE_DELAYED:
+      counts.set_delayed(value);
+      break;
+    case v1::ITEM_STATE_LEASED:
+      counts.set_leased(value);
+      break;
+    case v1::ITEM_STATE_DONE:
+      counts.set_done(value);
+      break;
+    case v1::ITEM_STATE_FAILED:
+      counts.set_failed(value);
+      break;
+    case v1::ITEM_STATE_CANCELLED:
+      counts.set_cancelled(value);
+      break;
+    case v1::ITEM_STATE_DEAD:
+      counts.set_dead(value);
+      break;
+    default:
+      break;
   }
 }
 

@@ -27,8 +27,7 @@ absl::StatusOr<std::shared_ptr<const v1::TaskSpec>> LeaseAssembler::Task(
 
 absl::Status LeaseAssembler::AddSteps(const StoreSnapshot& snapshot, const GrantedItem& granted,
                                       v1::Lease& lease) const {
-  auto cursor =
-      snapshot.Scan(Family::kStep, keys::AllOfItem(granted.job_number, granted.item));
+  auto cursor = snapshot.Scan(Family::kStep, keys::AllOfItem(granted.job_number, granted.item));
   for (; cursor->Valid(); cursor->Next()) {
     v1::StoredStep stored;
     if (!stored.ParseFromArray(cursor->value().data(), static_cast<int>(cursor->value().size()))) {

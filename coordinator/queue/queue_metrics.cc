@@ -17,13 +17,11 @@ QueueMetrics::QueueMetrics(Metrics& metrics)
       recorded_tokens(metrics.Counter("kmosaic_recorded_tokens_total",
                                       "LLM tokens of recorded replies, by kind")),
       commits(metrics.Counter("kmosaic_commits_total", "Synced batches written").Add({})),
-      commit_seconds(metrics
-                         .Histogram("kmosaic_commit_seconds", "Time of one synced batch write")
+      commit_seconds(metrics.Histogram("kmosaic_commit_seconds", "Time of one synced batch write")
                          .Add({}, FineSecondsBuckets())),
-      commit_batch(metrics
-                       .Histogram("kmosaic_commit_batch_tasks", "Commands judged in one batch")
-                       .Add({}, prometheus::Histogram::BucketBoundaries{1, 2, 4, 8, 16, 32, 64,
-                                                                        128, 256, 512})),
+      commit_batch(metrics.Histogram("kmosaic_commit_batch_tasks", "Commands judged in one batch")
+                       .Add({}, prometheus::Histogram::BucketBoundaries{1, 2, 4, 8, 16, 32, 64, 128,
+                                                                        256, 512})),
       store_write_state(metrics
                             .Gauge("kmosaic_store_write_state",
                                    "0 writing, 1 no new jobs (disk short), 2 read-only")

@@ -16,7 +16,7 @@ struct QueueMetrics {
   prometheus::Family<prometheus::Counter>& stale_tokens;      // {verb}
   prometheus::Counter& expired_leases;
   prometheus::Counter& steps;
-  prometheus::Family<prometheus::Counter>& recorded_tokens;   // {kind}
+  prometheus::Family<prometheus::Counter>& recorded_tokens;  // {kind}
   prometheus::Counter& commits;
   prometheus::Histogram& commit_seconds;
   prometheus::Histogram& commit_batch;

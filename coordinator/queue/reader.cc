@@ -55,8 +55,8 @@ absl::StatusOr<JobReader> JobReader::Open(const TaskStore& store, const std::str
   std::string key = keys::Job(reader.number_);
   KMOSAIC_ASSIGN_OR_RETURN(reader.job_,
                            ReadRow<v1::StoredJob>(*reader.snapshot_, Family::kJob, key));
-  KMOSAIC_ASSIGN_OR_RETURN(
-      reader.state_, ReadRow<v1::StoredJobState>(*reader.snapshot_, Family::kJobState, key));
+  KMOSAIC_ASSIGN_OR_RETURN(reader.state_,
+                           ReadRow<v1::StoredJobState>(*reader.snapshot_, Family::kJobState, key));
   return reader;
 }
 
@@ -103,10 +103,9 @@ absl::Status JobReader::AddLastError(uint32_t number, const v1::StoredItem& row,
   bool leased = row.state() == v1::ITEM_STATE_LEASED;
   uint32_t ended_attempts = leased ? row.attempts() - 1 : row.attempts();
   if (ended_attempts == 0 || row.state() == v1::ITEM_STATE_DONE) return absl::OkStatus();
-  KMOSAIC_ASSIGN_OR_RETURN(
-      v1::Attempt attempt,
-      ReadRow<v1::Attempt>(*snapshot_, Family::kAttempt,
-                           keys::Attempt(number_, number, ended_attempts)));
+  KMOSAIC_ASSIGN_OR_RETURN(v1::Attempt attempt,
+                           ReadRow<v1::Attempt>(*snapshot_, Family::kAttempt,
+                                                keys::Attempt(number_, number, ended_attempts)));
   if (attempt.failure() != v1::FAILURE_CLASS_UNSPECIFIED ||
       row.ended() == v1::ATTEMPT_END_EXPIRED) {
     item.set_last_error(attempt.outcome());

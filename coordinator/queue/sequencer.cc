@@ -13,8 +13,8 @@ namespace kmosaic {
 namespace {
 
 absl::Status Contradiction(const std::string& what) {
-  return absl::DataLossError(absl::StrCat("the store contradicts itself: ", what,
-                                          "; restore a backup"));
+  return absl::DataLossError(
+      absl::StrCat("the store contradicts itself: ", what, "; restore a backup"));
 }
 
 template <typename Message>
@@ -27,8 +27,7 @@ absl::Status Parse(std::string_view bytes, const char* what, Message& message) {
 
 }  // namespace
 
-Sequencer::Sequencer(const QueueRules& rules, const StoreIdentity& identity,
-                     const TaskStore& store)
+Sequencer::Sequencer(const QueueRules& rules, const StoreIdentity& identity, const TaskStore& store)
     : rules_(rules), identity_(identity), store_(store), fair_(rules.ageing_grants) {}
 
 absl::StatusOr<std::unique_ptr<Sequencer>> Sequencer::Load(const QueueRules& rules,
@@ -95,8 +94,8 @@ absl::Status Sequencer::LoadTasks(JobRecord& job, uint32_t count, const StoreSna
   }
   KMOSAIC_RETURN_IF_ERROR(cursor->status());
   if (job.tasks.size() != count) {
-    return Contradiction(absl::StrCat("job ", job.id, " has ", job.tasks.size(), " of ", count,
-                                      " tasks"));
+    return Contradiction(
+        absl::StrCat("job ", job.id, " has ", job.tasks.size(), " of ", count, " tasks"));
   }
   return absl::OkStatus();
 }
@@ -156,9 +155,10 @@ void Sequencer::Move(JobRecord& job, uint32_t number, v1::ItemState to, const Wh
   ItemRecord& item = job.items[number];
   v1::ItemState from = item.state;
   if (!MayMove(from, to) || (item.lease != nullptr) != (to == v1::ITEM_STATE_LEASED)) {
-    LogError("broken invariant: an item moves as none may",
-             {{"job", job.id}, {"item", number}, {"from", ItemStateName(from)},
-              {"to", ItemStateName(to)}});
+    LogError("broken invariant: an item moves as none may", {{"job", job.id},
+                                                             {"item", number},
+                                                             {"from", ItemStateName(from)},
+                                                             {"to", ItemStateName(to)}});
     std::abort();
   }
   if (from == v1::ITEM_STATE_READY) job.returned.erase(number);
@@ -191,8 +191,8 @@ void Sequencer::AppendEvent(JobRecord& job, v1::JobEvent event, const StepContex
   effects.changed.insert(job.id);
 }
 
-void Sequencer::AppendItemEvent(JobRecord& job, uint32_t number, v1::ItemState from,
-                                const Why& why, const StepContext& context, Effects& effects) {
+void Sequencer::AppendItemEvent(JobRecord& job, uint32_t number, v1::ItemState from, const Why& why,
+                                const StepContext& context, Effects& effects) {
   const ItemRecord& item = job.items[number];
   v1::JobEvent event;
   v1::ItemChange& change = *event.mutable_item();
@@ -224,8 +224,7 @@ void Sequencer::RefreshShare(const JobRecord& job) {
   const v1::JobCounts& counts = job.state.counts();
   bool below_cap =
       job.spec->max_concurrency() == 0 || counts.leased() < job.spec->max_concurrency();
-  bool active =
-      counts.ready() > 0 && below_cap && !job.state.paused() && !job.state.cancelled();
+  bool active = counts.ready() > 0 && below_cap && !job.state.paused() && !job.state.cancelled();
   fair_.Update(job.number, active, job.spec->priority(), job.spec->weight());
 }
 

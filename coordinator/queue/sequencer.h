@@ -97,11 +97,11 @@ class Sequencer {
   absl::StatusOr<v1::Job> Delete(const std::string& id, Effects& effects);
 
   // The runner spoke: its leases are renewed, then it is given what Poll gives.
-  absl::StatusOr<SyncResult> Sync(const v1::RunnerSyncRequest& request,
-                                  const StepContext& context, Effects& effects);
+  absl::StatusOr<SyncResult> Sync(const v1::RunnerSyncRequest& request, const StepContext& context,
+                                  Effects& effects);
   // Orders and grants alone, for a Sync that waited: renews nothing.
-  absl::StatusOr<SyncResult> Poll(const v1::RunnerSyncRequest& request,
-                                  const StepContext& context, Effects& effects);
+  absl::StatusOr<SyncResult> Poll(const v1::RunnerSyncRequest& request, const StepContext& context,
+                                  Effects& effects);
   absl::Status RecordStep(const v1::RecordStepRequest& request, const StepContext& context,
                           Effects& effects);
   absl::Status Complete(const v1::CompleteRequest& request, const StepContext& context,

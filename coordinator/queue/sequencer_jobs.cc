@@ -25,16 +25,15 @@ std::string JobId(uint64_t random) {
 }  // namespace
 
 absl::StatusOr<v1::SubmitResponse> Sequencer::Submit(const Submission& submission,
-                                                     const StepContext& context,
-                                                     Effects& effects) {
+                                                     const StepContext& context, Effects& effects) {
   v1::SubmitResponse response;
   if (auto known = jobs_by_request_.find(submission.request_id);
       !submission.request_id.empty() && known != jobs_by_request_.end()) {
     const JobRecord& job = *known->second;
     if (job.request_digest != submission.digest) {
-      return absl::AlreadyExistsError(
-          absl::StrCat("request id ", submission.request_id, " was used for job ", job.id,
-                       " with other content; use a new request id"));
+      return absl::AlreadyExistsError(absl::StrCat("request id ", submission.request_id,
+                                                   " was used for job ", job.id,
+                                                   " with other content; use a new request id"));
     }
     *response.mutable_job() = ToJob(job);
     response.set_existed(true);
@@ -111,8 +110,8 @@ absl::StatusOr<v1::ListJobsResponse> Sequencer::List(const v1::ListJobsRequest& 
   if (!request.page_token().empty()) {
     uint64_t before = 0;
     if (!absl::SimpleAtoi(request.page_token(), &before)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "page_token '", request.page_token(), "' is not one that a List returned"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("page_token '", request.page_token(), "' is not one that a List returned"));
     }
     at = std::make_reverse_iterator(jobs_.lower_bound(before));
   }
@@ -162,9 +161,8 @@ absl::StatusOr<v1::Job> Sequencer::Pause(const std::string& id, const StepContex
   KMOSAIC_RETURN_IF_ERROR(CheckDisk(context));
   KMOSAIC_ASSIGN_OR_RETURN(JobRecord * job, FindJob(id));
   if (job->state.cancelled() || job->state.has_finished()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("job ", id, " is ", JobStateName(JobStateOf(job->state)),
-                     " and cannot be paused"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "job ", id, " is ", JobStateName(JobStateOf(job->state)), " and cannot be paused"));
   }
   if (job->state.paused()) return ToJob(*job);
   job->state.set_paused(true);
@@ -199,9 +197,9 @@ absl::StatusOr<v1::RetryJobResponse> Sequencer::Retry(const v1::RetryJobRequest&
   if (wanted.empty()) wanted = {v1::ITEM_STATE_FAILED, v1::ITEM_STATE_DEAD};
   for (v1::ItemState state : wanted) {
     if (!MayMove(state, v1::ITEM_STATE_READY) || !IsFinal(state)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "states: ", ItemStateName(state),
-          " items cannot be retried; only failed, dead and cancelled ones can"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("states: ", ItemStateName(state),
+                       " items cannot be retried; only failed, dead and cancelled ones can"));
     }
   }
   bool revive = wanted.count(v1::ITEM_STATE_CANCELLED) > 0 && job->state.cancelled();
@@ -264,9 +262,9 @@ void Sequencer::RetryItem(JobRecord& job, uint32_t number, const Why& why,
 absl::StatusOr<v1::Job> Sequencer::Delete(const std::string& id, Effects& effects) {
   KMOSAIC_ASSIGN_OR_RETURN(JobRecord * job, FindJob(id));
   if (job->state.counts().leased() > 0) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "job ", id, " has ", job->state.counts().leased(),
-        " leased items; cancel it and wait until its holders have stopped"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("job ", id, " has ", job->state.counts().leased(),
+                     " leased items; cancel it and wait until its holders have stopped"));
   }
   v1::Job last = ToJob(*job);
   for (Family family : kJobFamilies) {

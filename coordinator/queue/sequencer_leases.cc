@@ -16,7 +16,9 @@ namespace {
 constexpr size_t kMaxReasonBytes = 4096;
 constexpr size_t kMaxStepBytes = 16u << 20;
 
-std::string Capped(const std::string& text) { return ElideMiddle(ToValidUtf8(text), kMaxReasonBytes); }
+std::string Capped(const std::string& text) {
+  return ElideMiddle(ToValidUtf8(text), kMaxReasonBytes);
+}
 
 std::string NameOf(const v1::LeaseToken& token) {
   return absl::StrCat("item ", token.item().job(), "/", token.item().number());
@@ -133,8 +135,8 @@ GrantedItem Sequencer::GrantNext(JobRecord& job, const std::string& runner,
   item.lease->deadline = context.steady + rules_.lease_ttl;
   deadlines_.emplace(item.lease->deadline, job.number, number);
   fair_.Charge(job.number);
-  Move(job, number, v1::ITEM_STATE_LEASED, {.reason = absl::StrCat("granted to ", runner)},
-       context, effects);
+  Move(job, number, v1::ITEM_STATE_LEASED, {.reason = absl::StrCat("granted to ", runner)}, context,
+       effects);
 
   GrantedItem granted;
   granted.token.mutable_item()->set_job(job.id);
@@ -156,9 +158,9 @@ absl::Status Sequencer::CheckStep(const v1::Step& step) const {
     return absl::InvalidArgumentError("step: it holds neither a reply nor a result");
   }
   if ((step.number() % 2 == 0) != step.has_reply()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "step: number ", step.number(), " has to be a ", step.has_reply() ? "result" : "reply",
-        "; replies and results alternate from 0"));
+    return absl::InvalidArgumentError(absl::StrCat("step: number ", step.number(), " has to be a ",
+                                                   step.has_reply() ? "result" : "reply",
+                                                   "; replies and results alternate from 0"));
   }
   if (size_t bytes = step.ByteSizeLong(); bytes > kMaxStepBytes) {
     return absl::InvalidArgumentError(
@@ -171,8 +173,7 @@ absl::StatusOr<std::string> Sequencer::StepDigest(const Held& held, uint32_t ste
   const LeaseRecord& lease = *held.item->lease;
   if (step >= lease.first_digest) return lease.digests[step - lease.first_digest];
   KMOSAIC_ASSIGN_OR_RETURN(
-      std::string row,
-      store_.Get(Family::kStep, keys::Step(held.job->number, held.number, step)));
+      std::string row, store_.Get(Family::kStep, keys::Step(held.job->number, held.number, step)));
   v1::StoredStep stored;
   if (!stored.ParseFromString(row)) {
     return absl::DataLossError("the store contradicts itself: a step row cannot be read");
@@ -180,8 +181,8 @@ absl::StatusOr<std::string> Sequencer::StepDigest(const Held& held, uint32_t ste
   return stored.digest();
 }
 
-absl::Status Sequencer::RecordStep(const v1::RecordStepRequest& request,
-                                   const StepContext& context, Effects& effects) {
+absl::Status Sequencer::RecordStep(const v1::RecordStepRequest& request, const StepContext& context,
+                                   Effects& effects) {
   KMOSAIC_RETURN_IF_ERROR(CheckDisk(context));
   KMOSAIC_ASSIGN_OR_RETURN(Held held, FindHeld(request.token(), "record_step", effects));
   const v1::Step& step = request.step();
@@ -197,8 +198,8 @@ absl::Status Sequencer::RecordStep(const v1::RecordStepRequest& request,
   if (step.number() < item.steps) {
     KMOSAIC_ASSIGN_OR_RETURN(std::string known, StepDigest(held, step.number()));
     if (known != digest) {
-      return absl::AlreadyExistsError(absl::StrCat(NameOf(request.token()), " has another step ",
-                                                   step.number()));
+      return absl::AlreadyExistsError(
+          absl::StrCat(NameOf(request.token()), " has another step ", step.number()));
     }
     Renew(held, context);
     return absl::OkStatus();
@@ -246,8 +247,7 @@ absl::Status Sequencer::RecordStep(const v1::RecordStepRequest& request,
 }
 
 void Sequencer::EndLease(const Held& held, v1::AttemptEnd how, const std::string& outcome,
-                         v1::FailureClass failure, const StepContext& context,
-                         Effects& effects) {
+                         v1::FailureClass failure, const StepContext& context, Effects& effects) {
   JobRecord& job = *held.job;
   ItemRecord& item = *held.item;
   v1::Attempt attempt;
@@ -323,8 +323,8 @@ absl::Status Sequencer::Release(const v1::ReleaseRequest& request, const StepCon
   }
   KMOSAIC_ASSIGN_OR_RETURN(Held held, FindHeld(request.token(), "release", effects));
   if (request.handed_back()) {
-    EndLease(held, v1::ATTEMPT_END_RELEASED, "handed back", v1::FAILURE_CLASS_UNSPECIFIED,
-             context, effects);
+    EndLease(held, v1::ATTEMPT_END_RELEASED, "handed back", v1::FAILURE_CLASS_UNSPECIFIED, context,
+             effects);
     Settle(held, v1::ITEM_STATE_READY, {.reason = "handed back"}, context, effects);
     return absl::OkStatus();
   }
@@ -358,9 +358,9 @@ absl::Status Sequencer::Release(const v1::ReleaseRequest& request, const StepCon
   if (!request.worker().empty()) absl::StrAppend(&outcome, " (worker ", request.worker(), ")");
   EndLease(held, v1::ATTEMPT_END_RELEASED, outcome, request.failure(), context, effects);
   if (to == v1::ITEM_STATE_DELAYED) {
-    absl::Duration wait = std::max(
-        FullJitter(failures, rules_.backoff_base, rules_.backoff_cap, context.random()),
-        FromProtoDuration(request.delay()));
+    absl::Duration wait =
+        std::max(FullJitter(failures, rules_.backoff_base, rules_.backoff_cap, context.random()),
+                 FromProtoDuration(request.delay()));
     item.due = context.steady + wait;
     item.not_before = context.wall + wait;
   }
@@ -388,8 +388,7 @@ void Sequencer::Expire(JobRecord& job, uint32_t number, const StepContext& conte
   ++item.deaths_since_step;
   ++effects.expired_leases;
   std::string reason = absl::StrCat("lease expired: ", item.lease->runner, " was not heard of");
-  EndLease(held, v1::ATTEMPT_END_EXPIRED, reason, v1::FAILURE_CLASS_UNSPECIFIED, context,
-           effects);
+  EndLease(held, v1::ATTEMPT_END_EXPIRED, reason, v1::FAILURE_CLASS_UNSPECIFIED, context, effects);
   Settle(held,
          item.deaths_since_step >= rules_.max_holder_deaths ? v1::ITEM_STATE_DEAD
                                                             : v1::ITEM_STATE_READY,

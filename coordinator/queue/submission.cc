@@ -37,10 +37,14 @@ bool IsTaskId(const std::string& id) {
 
 bool Has(const v1::TaskSpec& task, v1::View view) {
   switch (view) {
-    case v1::VIEW_DESCRIPTION: return !task.description().empty();
-    case v1::VIEW_REFERENCE: return !task.reference().empty();
-    case v1::VIEW_SPEC: return !task.spec().empty();
-    default: return false;
+    case v1::VIEW_DESCRIPTION:
+      return !task.description().empty();
+    case v1::VIEW_REFERENCE:
+      return !task.reference().empty();
+    case v1::VIEW_SPEC:
+      return !task.spec().empty();
+    default:
+      return false;
   }
 }
 
@@ -201,8 +205,8 @@ absl::Status SubmissionBuilder::AddTask(const v1::TaskSpec& task) {
   submitted.serialized = SerializeDeterministic(task);
   submitted.digest = Sha256Hex(submitted.serialized);
   if (submitted.serialized.size() > kMaxTaskBytes) {
-    return Invalid(absl::StrCat(where, ": ", submitted.serialized.size(), " bytes; at most ",
-                                kMaxTaskBytes));
+    return Invalid(
+        absl::StrCat(where, ": ", submitted.serialized.size(), " bytes; at most ", kMaxTaskBytes));
   }
   bytes_ += submitted.serialized.size();
   if (bytes_ > limits_.max_bytes) {
@@ -221,12 +225,11 @@ absl::StatusOr<Submission> SubmissionBuilder::Finish() {
                                 submission_.tasks.size(),
                                 " came; the stream was cut off, submit again"));
   }
-  uint64_t items =
-      CountItems(*submission_.spec, static_cast<uint32_t>(submission_.tasks.size()));
+  uint64_t items = CountItems(*submission_.spec, static_cast<uint32_t>(submission_.tasks.size()));
   if (items > limits_.max_items) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "the job has ", items, " items (tasks x views x samples); at most ", limits_.max_items,
-        " are taken; split it"));
+    return absl::ResourceExhaustedError(absl::StrCat("the job has ", items,
+                                                     " items (tasks x views x samples); at most ",
+                                                     limits_.max_items, " are taken; split it"));
   }
   // Digests have one length, so their sequence is unambiguous.
   Sha256 whole;

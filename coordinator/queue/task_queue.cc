@@ -60,14 +60,16 @@ struct Parked {
 struct TaskQueue::Impl {
   Impl(const TaskQueueOptions& given, TaskStore& task_store, const Clock& the_clock,
        QueueMetrics& the_metrics)
-      : options(given), store(task_store), clock(the_clock), metrics(the_metrics),
+      : options(given),
+        store(task_store),
+        clock(the_clock),
+        metrics(the_metrics),
         assembler(task_store) {}
 
   // Callers' side.
   void Post(Command command);
   template <typename T>
-  void PostVerb(Done<T> done,
-                std::function<absl::StatusOr<T>(const StepContext&, Effects&)> verb);
+  void PostVerb(Done<T> done, std::function<absl::StatusOr<T>(const StepContext&, Effects&)> verb);
   void PostStatusVerb(DoneStatus done,
                       std::function<absl::Status(const StepContext&, Effects&)> verb);
 
@@ -159,10 +161,9 @@ bool TaskQueue::Impl::TakeBatch(std::vector<Command>& batch, absl::Duration& jud
   std::unique_lock lock(mutex);
   absl::Duration sleep = more_due ? absl::ZeroDuration() : due - clock.Steady();
   sleep = std::clamp(sleep, absl::ZeroDuration(), kHousekeeping);
-  changed.wait_for(lock, absl::ToChronoMicroseconds(sleep + absl::Microseconds(1)),
-                   [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-                     return stopping || woken || !commands.empty();
-                   });
+  changed.wait_for(
+      lock, absl::ToChronoMicroseconds(sleep + absl::Microseconds(1)),
+      [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return stopping || woken || !commands.empty(); });
   woken = false;
   if (stopping) return false;
   while (!commands.empty() && batch.size() < options.max_batch) {
@@ -240,8 +241,7 @@ std::function<void()> TaskQueue::Impl::ApplySync(uint64_t ticket, v1::RunnerSync
   if (!result.ok()) return [done, status = result.status()] { done(status); };
   EndParked([&](const Parked& each) { return each.request.runner() == request.runner(); },
             absl::AbortedError("a later Sync of the same runner came in"));
-  absl::Duration wait =
-      std::min(FromProtoDuration(request.wait()), options.rules.sync_interval);
+  absl::Duration wait = std::min(FromProtoDuration(request.wait()), options.rules.sync_interval);
   if (result->urgent || wait <= absl::ZeroDuration()) {
     return SyncAnswer(*std::move(result), std::move(done));
   }
@@ -402,10 +402,9 @@ void TaskQueue::Submit(Submission submission, Done<v1::SubmitResponse> done) {
 }
 
 void TaskQueue::GetJob(const std::string& id, Done<v1::Job> done) {
-  impl_->PostVerb<v1::Job>(std::move(done),
-                           [impl = impl_.get(), id](const StepContext&, Effects&) {
-                             return impl->sequencer->Get(id);
-                           });
+  impl_->PostVerb<v1::Job>(std::move(done), [impl = impl_.get(), id](const StepContext&, Effects&) {
+    return impl->sequencer->Get(id);
+  });
 }
 
 void TaskQueue::ListJobs(const v1::ListJobsRequest& request, Done<v1::ListJobsResponse> done) {
@@ -416,30 +415,29 @@ void TaskQueue::ListJobs(const v1::ListJobsRequest& request, Done<v1::ListJobsRe
 }
 
 void TaskQueue::Cancel(const std::string& id, Done<v1::Job> done) {
-  impl_->PostVerb<v1::Job>(
-      std::move(done), [impl = impl_.get(), id](const StepContext& context, Effects& effects) {
-        return impl->sequencer->Cancel(id, context, effects);
-      });
+  impl_->PostVerb<v1::Job>(std::move(done),
+                           [impl = impl_.get(), id](const StepContext& context, Effects& effects) {
+                             return impl->sequencer->Cancel(id, context, effects);
+                           });
 }
 
 void TaskQueue::Pause(const std::string& id, Done<v1::Job> done) {
-  impl_->PostVerb<v1::Job>(
-      std::move(done), [impl = impl_.get(), id](const StepContext& context, Effects& effects) {
-        return impl->sequencer->Pause(id, context, effects);
-      });
+  impl_->PostVerb<v1::Job>(std::move(done),
+                           [impl = impl_.get(), id](const StepContext& context, Effects& effects) {
+                             return impl->sequencer->Pause(id, context, effects);
+                           });
 }
 
 void TaskQueue::Resume(const std::string& id, Done<v1::Job> done) {
-  impl_->PostVerb<v1::Job>(
-      std::move(done), [impl = impl_.get(), id](const StepContext& context, Effects& effects) {
-        return impl->sequencer->Resume(id, context, effects);
-      });
+  impl_->PostVerb<v1::Job>(std::move(done),
+                           [impl = impl_.get(), id](const StepContext& context, Effects& effects) {
+                             return impl->sequencer->Resume(id, context, effects);
+                           });
 }
 
 void TaskQueue::Retry(const v1::RetryJobRequest& request, Done<v1::RetryJobResponse> done) {
   impl_->PostVerb<v1::RetryJobResponse>(
-      std::move(done),
-      [impl = impl_.get(), request](const StepContext& context, Effects& effects) {
+      std::move(done), [impl = impl_.get(), request](const StepContext& context, Effects& effects) {
         return impl->sequencer->Retry(request, context, effects);
       });
 }
@@ -481,10 +479,10 @@ void TaskQueue::CancelSync(uint64_t ticket) {
 
 void TaskQueue::RecordStep(v1::RecordStepRequest request, DoneStatus done) {
   auto shared = std::make_shared<const v1::RecordStepRequest>(std::move(request));
-  impl_->PostStatusVerb(
-      std::move(done), [impl = impl_.get(), shared](const StepContext& context, Effects& effects) {
-        return impl->sequencer->RecordStep(*shared, context, effects);
-      });
+  impl_->PostStatusVerb(std::move(done),
+                        [impl = impl_.get(), shared](const StepContext& context, Effects& effects) {
+                          return impl->sequencer->RecordStep(*shared, context, effects);
+                        });
 }
 
 void TaskQueue::Complete(v1::CompleteRequest request, DoneStatus done) {
@@ -503,8 +501,9 @@ void TaskQueue::Release(v1::ReleaseRequest request, DoneStatus done) {
 
 void TaskQueue::CheckLease(const v1::LeaseToken& token, Done<LeaseOwner> done) {
   impl_->PostVerb<LeaseOwner>(
-      std::move(done), [impl = impl_.get(), token](const StepContext&,
-                                                   Effects& effects) -> absl::StatusOr<LeaseOwner> {
+      std::move(done),
+      [impl = impl_.get(), token](const StepContext&,
+                                  Effects& effects) -> absl::StatusOr<LeaseOwner> {
         LeaseOwner owner;
         KMOSAIC_RETURN_IF_ERROR(
             impl->sequencer->CheckLease(token, &owner.runner, &owner.spec, effects));

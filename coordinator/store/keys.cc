@@ -4,17 +4,28 @@ namespace kmosaic {
 
 std::string_view FamilyName(Family family) {
   switch (family) {
-    case Family::kMeta: return "meta";
-    case Family::kJob: return "job";
-    case Family::kJobState: return "job_state";
-    case Family::kJobId: return "job_id";
-    case Family::kTask: return "task";
-    case Family::kItem: return "item";
-    case Family::kResult: return "result";
-    case Family::kAttempt: return "attempt";
-    case Family::kStep: return "step";
-    case Family::kEvent: return "event";
-    case Family::kTaskSpec: return "task_spec";
+    case Family::kMeta:
+      return "meta";
+    case Family::kJob:
+      return "job";
+    case Family::kJobState:
+      return "job_state";
+    case Family::kJobId:
+      return "job_id";
+    case Family::kTask:
+      return "task";
+    case Family::kItem:
+      return "item";
+    case Family::kResult:
+      return "result";
+    case Family::kAttempt:
+      return "attempt";
+    case Family::kStep:
+      return "step";
+    case Family::kEvent:
+      return "event";
+    case Family::kTaskSpec:
+      return "task_spec";
   }
   return "";
 }

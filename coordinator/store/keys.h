@@ -41,8 +41,9 @@ enum class Family : uint8_t {
 };
 
 inline constexpr std::array<Family, 11> kFamilies = {
-    Family::kMeta,   Family::kJob,     Family::kJobState, Family::kJobId, Family::kTask,    Family::kItem,
-    Family::kResult, Family::kAttempt, Family::kStep,     Family::kEvent, Family::kTaskSpec};
+    Family::kMeta, Family::kJob,   Family::kJobState, Family::kJobId,
+    Family::kTask, Family::kItem,  Family::kResult,   Family::kAttempt,
+    Family::kStep, Family::kEvent, Family::kTaskSpec};
 
 // Families whose keys begin with a job's number.
 inline constexpr std::array<Family, 8> kJobFamilies = {

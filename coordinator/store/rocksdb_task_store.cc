@@ -70,8 +70,8 @@ void WriteHolder(const std::string& directory) {
 
 bool IsLockConflict(const rocksdb::Status& status) {
   std::string text = status.ToString();
-  return status.IsIOError() && (text.find("lock ") != std::string::npos ||
-                                text.find("LOCK") != std::string::npos);
+  return status.IsIOError() &&
+         (text.find("lock ") != std::string::npos || text.find("LOCK") != std::string::npos);
 }
 
 absl::StatusOr<std::string> GetFrom(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* handle,
@@ -169,8 +169,8 @@ absl::StatusOr<std::unique_ptr<RocksDbTaskStore>> RocksDbTaskStore::Open(
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   if (error) {
-    return absl::InvalidArgumentError(absl::StrCat("cannot make the data directory ", directory,
-                                                   ": ", error.message()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot make the data directory ", directory, ": ", error.message()));
   }
   auto impl = std::make_unique<Impl>();
   rocksdb::DBOptions db_options;
@@ -202,8 +202,7 @@ absl::StatusOr<std::unique_ptr<RocksDbTaskStore>> RocksDbTaskStore::Open(
         holder.empty() ? "another coordinator" : holder,
         ": stop it, or give this one another data directory (", status.ToString(), ")"));
   }
-  if (status.IsInvalidArgument() &&
-      status.ToString().find("olumn famil") != std::string::npos) {
+  if (status.IsInvalidArgument() && status.ToString().find("olumn famil") != std::string::npos) {
     return absl::FailedPreconditionError(absl::StrCat(
         "the store in ", directory,
         " holds families that this program does not know; a newer kmosaic-coordinator wrote it: ",

@@ -72,8 +72,7 @@ rocksdb::IOStatus UnsyncedLossFileSystem::ReuseWritableFile(
   return status;
 }
 
-rocksdb::IOStatus UnsyncedLossFileSystem::RenameFile(const std::string& from,
-                                                     const std::string& to,
+rocksdb::IOStatus UnsyncedLossFileSystem::RenameFile(const std::string& from, const std::string& to,
                                                      const rocksdb::IOOptions& options,
                                                      rocksdb::IODebugContext* debug) {
   rocksdb::IOStatus status = target()->RenameFile(from, to, options, debug);

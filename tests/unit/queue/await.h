@@ -17,8 +17,9 @@ namespace kmosaic {
 template <typename Answer>
 class Await {
  public:
-  Await() : promise_(std::make_shared<std::promise<Answer>>()),
-            future_(promise_->get_future().share()) {}
+  Await()
+      : promise_(std::make_shared<std::promise<Answer>>()),
+        future_(promise_->get_future().share()) {}
 
   // To be passed as the callback; to be called once.
   std::function<void(Answer)> done() const {

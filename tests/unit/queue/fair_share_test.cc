@@ -83,7 +83,8 @@ TEST_CASE("shares of running jobs are 1:2:4 within 5 percent over leases and com
       REQUIRE(queue.Complete(Completion(item.token)).ok());
     }
   }
-  for (const auto& [job, weight] : weights) CHECK(granted[job] == Approx(200 * weight).epsilon(0.05));
+  for (const auto& [job, weight] : weights)
+    CHECK(granted[job] == Approx(200 * weight).epsilon(0.05));
 }
 
 TEST_CASE("a job at its own limit does not hold up the others") {

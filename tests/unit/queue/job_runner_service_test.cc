@@ -25,8 +25,9 @@ class Served {
   Served()
       : placement_(PlacementTable::Options{}, clock_),
         queue_(StartQueue()),
-        job_service_({.limits = {}, .unsatisfiable = [](const v1::JobSpec&) { return "no worker"; }},
-                     *queue_),
+        job_service_(
+            {.limits = {}, .unsatisfiable = [](const v1::JobSpec&) { return "no worker"; }},
+            *queue_),
         runner_service_(*queue_, placement_) {
     auto server = RpcServer::Start({.listen = "127.0.0.1:0",
                                     .services = {&job_service_, &runner_service_},
@@ -41,7 +42,8 @@ class Served {
   Placement& placement() { return placement_; }
   void StopServer() { server_.reset(); }
 
-  grpc::Status Submit(const std::vector<v1::SubmitRequest>& messages, v1::SubmitResponse* response) {
+  grpc::Status Submit(const std::vector<v1::SubmitRequest>& messages,
+                      v1::SubmitResponse* response) {
     grpc::ClientContext context;
     SetDeadline(context, absl::Minutes(1));
     auto writer = jobs->Submit(&context, response);
@@ -133,13 +135,18 @@ TEST_CASE("a job goes from Submit to its last event over gRPC") {
     v1::Lease lease = served.LeaseOne();
     CHECK(lease.task().id() == "task" + std::to_string(item));
     v1::RecordStepResponse recorded;
-    REQUIRE(served.Call(&v1::RunnerService::Stub::RecordStep, ReplyStep(lease.token(), 0), &recorded).ok());
-    REQUIRE(served.Call(&v1::RunnerService::Stub::RecordStep, ResultStep(lease.token(), 1), &recorded).ok());
+    REQUIRE(
+        served.Call(&v1::RunnerService::Stub::RecordStep, ReplyStep(lease.token(), 0), &recorded)
+            .ok());
+    REQUIRE(
+        served.Call(&v1::RunnerService::Stub::RecordStep, ResultStep(lease.token(), 1), &recorded)
+            .ok());
     // Events come while the job runs.
     REQUIRE(events->Read(&event));
     CHECK(event.seq() == ++seq);
     v1::CompleteResponse completed;
-    REQUIRE(served.Call(&v1::RunnerService::Stub::Complete, Completion(lease.token()), &completed).ok());
+    REQUIRE(served.Call(&v1::RunnerService::Stub::Complete, Completion(lease.token()), &completed)
+                .ok());
   }
   while (events->Read(&event)) CHECK(event.seq() == ++seq);
   CHECK(events->Finish().ok());

@@ -266,7 +266,8 @@ std::string CheckItem(const StoreSnapshot& snapshot, uint64_t job, uint32_t numb
     }
     if (parsed.verified()) ++verified;
   }
-  if (cancelled && (item.state() == v1::ITEM_STATE_READY || item.state() == v1::ITEM_STATE_DELAYED)) {
+  if (cancelled &&
+      (item.state() == v1::ITEM_STATE_READY || item.state() == v1::ITEM_STATE_DELAYED)) {
     return "an item of a cancelled job waits";
   }
   if ((item.state() == v1::ITEM_STATE_LEASED) != !item.holder().empty()) {

@@ -61,8 +61,7 @@ TEST_CASE("a job runs from its first event to its last") {
   CHECK(ReadEvents(queue.store(), job.id(), 8, 100)->events.size() == 1);
   CHECK(ReadEvents(queue.store(), job.id(), 9, 100)->ended);
   CHECK_FALSE(ReadEvents(queue.store(), job.id(), 1, 3)->ended);
-  CHECK(ReadEvents(queue.store(), "job-none", 1, 3).status().code() ==
-        absl::StatusCode::kNotFound);
+  CHECK(ReadEvents(queue.store(), "job-none", 1, 3).status().code() == absl::StatusCode::kNotFound);
   CHECK(FindContradiction(queue.store()).empty());
 }
 
@@ -281,7 +280,8 @@ TEST_CASE("too many open items are refused until some are done") {
   rules.max_open_items = 5;
   QueueFixture queue(rules);
   v1::Job job = queue.Submit({.tasks = 4});
-  auto more = queue.sequencer().Submit(MakeSubmission({.tasks = 2}), queue.Context(), queue.Begin());
+  auto more =
+      queue.sequencer().Submit(MakeSubmission({.tasks = 2}), queue.Context(), queue.Begin());
   CHECK(more.status().code() == absl::StatusCode::kResourceExhausted);
   queue.Restart();
   REQUIRE(queue.Complete(Completion(queue.LeaseOne())).ok());
@@ -317,10 +317,13 @@ TEST_CASE("items are read in order with task, views and state, touched or not") 
   REQUIRE(reader.ok());
   CHECK(reader->spec().endpoint().recordings() == "{}\n");
   std::vector<v1::Item> items;
-  REQUIRE(reader->ForEachItem(0, [&](const v1::Item& item) -> absl::StatusOr<bool> {
-    items.push_back(item);
-    return true;
-  }).ok());
+  REQUIRE(reader
+              ->ForEachItem(0,
+                            [&](const v1::Item& item) -> absl::StatusOr<bool> {
+                              items.push_back(item);
+                              return true;
+                            })
+              .ok());
   REQUIRE(items.size() == 4);
   CHECK(items[0].state() == v1::ITEM_STATE_DONE);
   CHECK(items[0].result().verified());

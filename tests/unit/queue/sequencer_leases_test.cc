@@ -144,8 +144,7 @@ TEST_CASE("retryable failures back off with jitter inside the cap, then fail") {
       break;
     }
     REQUIRE(item.state() == v1::ITEM_STATE_DELAYED);
-    absl::Duration wait =
-        FromTimestamp(item.not_before()) - FromTimestamp(item.updated());
+    absl::Duration wait = FromTimestamp(item.not_before()) - FromTimestamp(item.updated());
     CHECK(wait >= absl::ZeroDuration());
     CHECK(wait <= rules.backoff_base * (1 << failure));
     waits.insert(absl::ToInt64Nanoseconds(wait));
@@ -246,9 +245,9 @@ TEST_CASE("two steps recorded in one batch are judged against each other") {
   Effects& effects = queue.Begin();
   CHECK(queue.sequencer().RecordStep(ReplyStep(token, 0), queue.Context(), effects).ok());
   CHECK(queue.sequencer().RecordStep(ReplyStep(token, 0), queue.Context(), effects).ok());
-  CHECK(queue.sequencer()
-            .RecordStep(ReplyStep(token, 0, "other"), queue.Context(), effects)
-            .code() == absl::StatusCode::kAlreadyExists);
+  CHECK(
+      queue.sequencer().RecordStep(ReplyStep(token, 0, "other"), queue.Context(), effects).code() ==
+      absl::StatusCode::kAlreadyExists);
   CHECK(effects.steps == 1);
 }
 
@@ -338,8 +337,10 @@ TEST_CASE("a nearly full disk stops new jobs first and every write later") {
   v1::Job job = queue.Submit({.tasks = 3});
   v1::LeaseToken token = queue.LeaseOne();
   queue.set_disk(DiskState::kNoSubmits);
-  CHECK(queue.sequencer().Submit(MakeSubmission({}), queue.Context(), queue.Begin()).status().code() ==
-        absl::StatusCode::kResourceExhausted);
+  CHECK(queue.sequencer()
+            .Submit(MakeSubmission({}), queue.Context(), queue.Begin())
+            .status()
+            .code() == absl::StatusCode::kResourceExhausted);
   CHECK(queue.Record(ReplyStep(token, 0)).ok());
   CHECK(queue.Sync("runner", 1).granted.size() == 1);
 

@@ -197,7 +197,8 @@ class Simulation {
       for (const GrantedItem& each : answer.granted) {
         const v1::LeaseToken& token = each.token;
         ItemKey key = KeyOf(token);
-        REQUIRE(world_.tokens.emplace(key.first, key.second, token.epoch(), token.attempt()).second);
+        REQUIRE(
+            world_.tokens.emplace(key.first, key.second, token.epoch(), token.attempt()).second);
         uint32_t& newest = world_.newest_attempt[key];
         REQUIRE(token.attempt() > newest);
         newest = token.attempt();
@@ -270,9 +271,8 @@ class Simulation {
   void Release(Effects& effects) {
     auto token = AnyHeld();
     if (!token.has_value()) return;
-    static const std::vector<v1::FailureClass> kClasses = {v1::FAILURE_CLASS_INFRASTRUCTURE,
-                                                           v1::FAILURE_CLASS_RETRYABLE,
-                                                           v1::FAILURE_CLASS_FINAL};
+    static const std::vector<v1::FailureClass> kClasses = {
+        v1::FAILURE_CLASS_INFRASTRUCTURE, v1::FAILURE_CLASS_RETRYABLE, v1::FAILURE_CLASS_FINAL};
     v1::ReleaseRequest request =
         Releasing(*token, Any(kClasses), absl::StrCat("worker-", Below(4)));
     request.set_handed_back(Below(4) == 0);
@@ -348,8 +348,8 @@ class Simulation {
     for (auto each = world_.completed.begin(); each != world_.completed.end();) {
       auto reader = JobReader::Open(queue_.store(), each->first.first);
       bool done = each->first.first != job ||
-                  (reader.ok() && reader->ReadItem(each->first.second, false)->state() ==
-                                      v1::ITEM_STATE_DONE);
+                  (reader.ok() &&
+                   reader->ReadItem(each->first.second, false)->state() == v1::ITEM_STATE_DONE);
       each = done ? std::next(each) : world_.completed.erase(each);
     }
   }
@@ -393,7 +393,8 @@ class Simulation {
       REQUIRE(reader.ok());
       auto item = reader->ReadItem(key.second, false);
       REQUIRE(item.ok());
-      bool ended = item->state() == v1::ITEM_STATE_DONE || item->state() == v1::ITEM_STATE_CANCELLED;
+      bool ended =
+          item->state() == v1::ITEM_STATE_DONE || item->state() == v1::ITEM_STATE_CANCELLED;
       REQUIRE(ended);
       REQUIRE(item->attempts() == attempt);
     }
@@ -413,10 +414,10 @@ class Simulation {
         REQUIRE(queue_.Resume(job).ok());
       }
     }
-    for (int round = 0; queue_.sequencer().TotalCounts().ready() +
-                                queue_.sequencer().TotalCounts().delayed() +
-                                queue_.sequencer().TotalCounts().leased() >
-                            0;
+    for (int round = 0;
+         queue_.sequencer().TotalCounts().ready() + queue_.sequencer().TotalCounts().delayed() +
+             queue_.sequencer().TotalCounts().leased() >
+         0;
          ++round) {
       REQUIRE(round < 1000);
       queue_.Advance(absl::Seconds(61));

@@ -17,8 +17,7 @@ absl::Status Check(const std::function<void(v1::SubmitRequest&)>& change) {
   return builder.Finish().status();
 }
 
-void CheckRefused(const std::string& field,
-                  const std::function<void(v1::SubmitRequest&)>& change) {
+void CheckRefused(const std::string& field, const std::function<void(v1::SubmitRequest&)>& change) {
   INFO(field);
   absl::Status status = Check(change);
   CHECK(status.code() == absl::StatusCode::kInvalidArgument);
@@ -31,12 +30,10 @@ TEST_CASE("a malformed submission is refused with the field, and the task, that 
   CheckRefused("spec.kind", [](auto& r) { r.mutable_spec()->set_kind("dance"); });
   CheckRefused("spec.views", [](auto& r) { r.mutable_spec()->clear_views(); });
   CheckRefused("spec.views[0]", [](auto& r) { r.mutable_spec()->mutable_views(0)->clear_views(); });
-  CheckRefused("spec.views[1]", [](auto& r) {
-    *r.mutable_spec()->add_views() = r.spec().views(0);
-  });
-  CheckRefused("spec.views[0]", [](auto& r) {
-    r.mutable_spec()->mutable_views(0)->add_views(v1::VIEW_REFERENCE);
-  });
+  CheckRefused("spec.views[1]",
+               [](auto& r) { *r.mutable_spec()->add_views() = r.spec().views(0); });
+  CheckRefused("spec.views[0]",
+               [](auto& r) { r.mutable_spec()->mutable_views(0)->add_views(v1::VIEW_REFERENCE); });
   CheckRefused("spec.views[0]", [](auto& r) {
     r.mutable_spec()->mutable_views(0)->add_views(v1::VIEW_UNSPECIFIED);
   });
@@ -47,9 +44,8 @@ TEST_CASE("a malformed submission is refused with the field, and the task, that 
   CheckRefused("spec.target_speedup", [](auto& r) {
     r.mutable_spec()->set_target_speedup(std::numeric_limits<double>::quiet_NaN());
   });
-  CheckRefused("spec.evaluation.scale", [](auto& r) {
-    r.mutable_spec()->mutable_evaluation()->set_scale(1.5);
-  });
+  CheckRefused("spec.evaluation.scale",
+               [](auto& r) { r.mutable_spec()->mutable_evaluation()->set_scale(1.5); });
   CheckRefused("spec.endpoint.kind", [](auto& r) { r.mutable_spec()->clear_endpoint(); });
   CheckRefused("spec.endpoint.url", [](auto& r) {
     r.mutable_spec()->mutable_endpoint()->set_kind(v1::ENDPOINT_KIND_OPENAI);
@@ -59,14 +55,13 @@ TEST_CASE("a malformed submission is refused with the field, and the task, that 
   CheckRefused("tasks[1].id", [](auto& r) { r.mutable_tasks(1)->set_id("../etc"); });
   CheckRefused("tasks[1].id", [](auto& r) { r.mutable_tasks(1)->set_id(std::string(129, 'a')); });
   CheckRefused("tasks[2] (task0).id", [](auto& r) { r.mutable_tasks(2)->set_id("task0"); });
-  CheckRefused("tasks[2] (task2).oracle.reference", [](auto& r) {
-    r.mutable_tasks(2)->clear_oracle();
-  });
+  CheckRefused("tasks[2] (task2).oracle.reference",
+               [](auto& r) { r.mutable_tasks(2)->clear_oracle(); });
   CheckRefused("tasks[0] (task0).contract", [](auto& r) { r.mutable_tasks(0)->clear_contract(); });
-  CheckRefused("tasks[0] (task0).oracle.entry", [](auto& r) {
-    r.mutable_tasks(0)->set_contract(v1::CONTRACT_CUDA);
-  });
-  CheckRefused("tasks[1] (task1).reference", [](auto& r) { r.mutable_tasks(1)->clear_reference(); });
+  CheckRefused("tasks[0] (task0).oracle.entry",
+               [](auto& r) { r.mutable_tasks(0)->set_contract(v1::CONTRACT_CUDA); });
+  CheckRefused("tasks[1] (task1).reference",
+               [](auto& r) { r.mutable_tasks(1)->clear_reference(); });
   CheckRefused("total_tasks", [](auto& r) { r.set_total_tasks(4); });
   CHECK(Check([](auto& r) { r.set_total_tasks(3); }).ok());
 }

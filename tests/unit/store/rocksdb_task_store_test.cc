@@ -59,8 +59,8 @@ TEST_CASE("a second opener is told who has the store and where it is") {
     CHECK(Contains(second.status(), std::to_string(getpid())));
   }
   // From another process as well.
-  auto writer = ChildProcess::Start(
-      {.argv = {KMOSAIC_STORE_WRITER, directory.path()}, .pipe_stdout = true});
+  auto writer =
+      ChildProcess::Start({.argv = {KMOSAIC_STORE_WRITER, directory.path()}, .pipe_stdout = true});
   REQUIRE(writer.ok());
   CHECK(writer->Wait(absl::Seconds(60)) == 3);
   first->reset();
@@ -74,7 +74,8 @@ TEST_CASE("families of a newer program are refused, not ignored") {
     std::vector<std::string> names;
     REQUIRE(rocksdb::DB::ListColumnFamilies({}, directory.path(), &names).ok());
     std::vector<rocksdb::ColumnFamilyDescriptor> families;
-    for (const std::string& name : names) families.emplace_back(name, rocksdb::ColumnFamilyOptions());
+    for (const std::string& name : names)
+      families.emplace_back(name, rocksdb::ColumnFamilyOptions());
     families.emplace_back("from_the_future", rocksdb::ColumnFamilyOptions());
     rocksdb::DBOptions options;
     options.create_missing_column_families = true;

@@ -82,7 +82,8 @@ TEST_CASE("TaskStore contract") {
     batch.DeleteRange(Family::kItem, {"c", "d"});
     batch.Put(Family::kItem, "ca", "after");
     REQUIRE(store.Write(batch).ok());
-    CHECK(ReadAll(*store.Snapshot(), Family::kItem, {"", ""}) == Pairs{{"a", "2"}, {"ca", "after"}});
+    CHECK(ReadAll(*store.Snapshot(), Family::kItem, {"", ""}) ==
+          Pairs{{"a", "2"}, {"ca", "after"}});
   }
 
   SECTION("a scan stays inside its bounds and goes in byte order") {
