@@ -28,7 +28,7 @@ class Served {
         job_service_(
             {.limits = {}, .unsatisfiable = [](const v1::JobSpec&) { return "no worker"; }},
             *queue_),
-        runner_service_(*queue_, placement_) {
+        runner_service_(*queue_, placement_, lease_slots_) {
     auto server = RpcServer::Start({.listen = "127.0.0.1:0",
                                     .services = {&job_service_, &runner_service_},
                                     .grace = absl::Milliseconds(200)});
@@ -102,6 +102,7 @@ class Served {
   QueueMetrics queue_metrics_{metrics_};
   Placement placement_;
   std::unique_ptr<TaskQueue> queue_;
+  LeaseSlots lease_slots_{*queue_, placement_};
   JobService job_service_;
   RunnerService runner_service_;
   std::unique_ptr<RpcServer> server_;
