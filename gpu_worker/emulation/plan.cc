@@ -127,12 +127,13 @@ absl::Status CheckEmulationPaths(const EmulationPaths& paths) {
 absl::StatusOr<BuildPlan> PlanSupport(const EmulationPaths& paths) {
   if (absl::Status status = CheckEmulationPaths(paths); !status.ok()) return status;
   BuildPlan plan;
+  // Only what torch/extension.h has: a source that forgets the include of ATen's CUDA headers must
+  // fail here as it does under nvcc.
   plan.files.push_back({kPrelude,
                         "#pragma once\n"
                         "#include <cuda_runtime.h>\n"
                         "#include <kmosaic_torch/module.h>\n"
-                        "#include <kmosaic_torch/dispatch.h>\n"
-                        "#include <kmosaic_torch/cuda.h>\n"});
+                        "#include <kmosaic_torch/dispatch.h>\n"});
   std::vector<std::string> objects;
   for (const std::string name : {"cudart", "cublas", "counting"}) {
     std::vector<std::string> command = {paths.compiler};
