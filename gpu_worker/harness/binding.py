@@ -391,8 +391,10 @@ class _Binding:
         if name == "empty" and "memory_format" not in keywords:
             dtype = keywords.get("dtype", torch.float32)
             return emulation.empty_guarded(positional[0], dtype), device_type
-        if name == "empty_like" and positional[0].is_contiguous() and not keywords.get(
-            "memory_format"
+        if (
+            name == "empty_like"
+            and positional[0].is_contiguous()
+            and not keywords.get("memory_format")
         ):
             dtype = keywords.get("dtype", positional[0].dtype)
             return emulation.empty_guarded(positional[0].shape, dtype), device_type
@@ -506,9 +508,7 @@ def _wrong_arguments(
 _bindings: dict[str, _Binding] = {}
 
 
-def _make_callable(
-    binding: _Binding, library: ctypes.CDLL, function: Any
-) -> Callable[..., Any]:
+def _make_callable(binding: _Binding, library: ctypes.CDLL, function: Any) -> Callable[..., Any]:
     name = function.name.decode()
 
     def call(*arguments: Any, **keywords: Any) -> Any:

@@ -33,27 +33,27 @@ _ERROR_TEXTS = {
 }
 
 
+_COUNTER_NAMES = (
+    "launches",
+    "blocks",
+    "threads",
+    "barriers",
+    "warp_operations",
+    "instrumented",
+    "global_loads",
+    "global_load_bytes",
+    "global_stores",
+    "global_store_bytes",
+    "shared_loads",
+    "shared_load_bytes",
+    "shared_stores",
+    "shared_store_bytes",
+    "other_accesses",
+)
+
+
 class _Counters(ctypes.Structure):
-    _fields_ = [
-        (name, ctypes.c_uint64)
-        for name in (
-            "launches",
-            "blocks",
-            "threads",
-            "barriers",
-            "warp_operations",
-            "instrumented",
-            "global_loads",
-            "global_load_bytes",
-            "global_stores",
-            "global_store_bytes",
-            "shared_loads",
-            "shared_load_bytes",
-            "shared_stores",
-            "shared_store_bytes",
-            "other_accesses",
-        )
-    ]
+    _fields_ = [(name, ctypes.c_uint64) for name in _COUNTER_NAMES]
 
 
 _runtime: ctypes.CDLL | None = None
@@ -128,7 +128,7 @@ def counters() -> dict[str, int]:
     `instrumented` too, unless the extension was built to count."""
     counts = _Counters()
     _library().kmosaic_emu_counters(ctypes.byref(counts))
-    return {name: int(getattr(counts, name)) for name, _ in _Counters._fields_}
+    return {name: int(getattr(counts, name)) for name in _COUNTER_NAMES}
 
 
 def reset_counters() -> None:
@@ -183,8 +183,7 @@ def guarded(t: torch.Tensor) -> torch.Tensor:
         if source.numel() == 0:
             return torch.empty_strided(source.shape, source.stride(), dtype=source.dtype)
         span = 1 + sum(
-            (size - 1) * stride
-            for size, stride in zip(source.shape, source.stride(), strict=True)
+            (size - 1) * stride for size, stride in zip(source.shape, source.stride(), strict=True)
         )
         flat = _allocate(span * source.dtype.itemsize).view(source.dtype)
         flat.copy_(source.as_strided((span,), (1,)))
