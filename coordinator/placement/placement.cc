@@ -14,6 +14,8 @@ namespace kmosaic {
 namespace {
 
 constexpr size_t kKeyBytes = 32;
+// A worker that has just learnt the key of grants shall say so within this time.
+constexpr absl::Duration kIntroduction = absl::Milliseconds(200);
 // How late a wait or a slot may end.
 constexpr std::chrono::milliseconds kTick(200);
 
@@ -111,8 +113,10 @@ v1::WorkerSyncResponse Placement::Sync(const v1::WorkerSyncRequest& request) {
     std::lock_guard lock(mutex_);
     auto before = table_.FindWorker(request.worker());
     known = before.has_value() && before->state() != v1::WORKER_STATE_LOST;
-    response.set_drain(table_.Sync(request, clock_.Wall(), clock_.Steady()));
-    *response.mutable_next_sync() = ToWire(table_.options().sync_interval);
+    PlacementTable::Orders orders = table_.Sync(request, clock_.Wall(), clock_.Steady());
+    response.set_drain(orders.drain);
+    *response.mutable_next_sync() =
+        ToWire(orders.sync_soon ? kIntroduction : table_.options().sync_interval);
     answers = TakeAnswers();
   }
   if (!known) {

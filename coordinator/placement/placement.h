@@ -64,7 +64,8 @@ class Placement {
   // OK when a registered worker could serve it, busy or not; otherwise as Acquire.
   absl::Status CheckSatisfiable(const SlotRequirement& requirement) const;
 
-  // A worker's state, and what it shall do.
+  // A worker's state, and what it shall do. It gets work from the second call on: with the
+  // reply to the first it learns the key of grants.
   v1::WorkerSyncResponse Sync(const v1::WorkerSyncRequest& request);
 
   // Drains a worker (or takes it back). NOT_FOUND for an unknown one.

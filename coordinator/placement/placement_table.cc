@@ -14,10 +14,11 @@ constexpr v1::Role kRoles[] = {v1::ROLE_COMPILE, v1::ROLE_VERIFY, v1::ROLE_BENCH
 PlacementTable::PlacementTable(Options options, absl::Duration now)
     : options_(std::move(options)), started_(now), demand_(now) {}
 
-bool PlacementTable::Sync(const v1::WorkerSyncRequest& request, absl::Time wall,
-                          absl::Duration now) {
+PlacementTable::Orders PlacementTable::Sync(const v1::WorkerSyncRequest& request, absl::Time wall,
+                                            absl::Duration now) {
   WorkerRecord& worker = workers_[request.worker()];
-  if (worker.said.incarnation() != request.incarnation()) {
+  worker.introduced = worker.said.incarnation() == request.incarnation();
+  if (!worker.introduced) {
     FreeSlotsWhere([&](const GrantedSlot& slot) { return slot.worker == request.worker(); }, now);
     worker.drain_ordered = false;
   }
@@ -34,10 +35,10 @@ bool PlacementTable::Sync(const v1::WorkerSyncRequest& request, absl::Time wall,
     return entry.second.total == 0 && entry.second.used == 0;
   });
   UpdateDemand();
-  bool drain = worker.drain_ordered;
+  Orders orders{worker.drain_ordered, !worker.introduced};
   Match(now);
   FailUnsatisfiable(now);
-  return drain;
+  return orders;
 }
 
 bool PlacementTable::Drain(const std::string& id, bool drain, absl::Duration now) {

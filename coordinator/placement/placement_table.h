@@ -74,9 +74,15 @@ class PlacementTable {
 
   PlacementTable(Options options, absl::Duration now);
 
+  struct Orders {
+    bool drain = false;
+    // It gets no work before its next sync, since it learns the key of grants with this one.
+    bool sync_soon = false;
+  };
+
   // A worker's state. A new incarnation frees the slots of the earlier one and ends an order
-  // to drain. Returns whether it shall drain.
-  bool Sync(const v1::WorkerSyncRequest& request, absl::Time wall, absl::Duration now);
+  // to drain.
+  Orders Sync(const v1::WorkerSyncRequest& request, absl::Time wall, absl::Duration now);
 
   // False for an unknown worker.
   bool Drain(const std::string& worker, bool drain, absl::Duration now);

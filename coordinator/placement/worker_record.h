@@ -25,6 +25,8 @@ struct WorkerRecord {
   std::map<v1::Role, Slots> slots;
   // An operator's order; it ends with this incarnation of the worker.
   bool drain_ordered = false;
+  // It has synced before in this incarnation, so it has the key that grants are signed with.
+  bool introduced = false;
   bool lost = false;
   // A call to it failed to get through; it gets no work before it syncs again.
   bool suspect = false;
@@ -36,7 +38,7 @@ struct WorkerRecord {
   bool draining() const { return drain_ordered || said.draining(); }
   bool sick() const { return said.health() == v1::WORKER_HEALTH_SICK; }
   // New requests may go to it.
-  bool TakesWork() const { return !lost && !suspect && !draining() && !sick(); }
+  bool TakesWork() const { return introduced && !lost && !suspect && !draining() && !sick(); }
   bool HasFree(v1::Role role) const;
   bool Idle() const;
   v1::WorkerState State() const;

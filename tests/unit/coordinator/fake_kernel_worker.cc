@@ -87,6 +87,8 @@ void FakeKernelWorker::Sync() {
   v1::RoleSlots* slots = request.add_slots();
   slots->set_role(v1::ROLE_VERIFY);
   slots->set_total(slots_);
+  // With the first it introduces itself, from the second on it gets work.
+  placement_.Sync(request);
   placement_.Sync(request);
 }
 

@@ -12,7 +12,10 @@ class Fleet {
   void Worker(const std::string& id, uint32_t slots, std::map<std::string, std::string> labels = {},
               const std::string& incarnation = "first", v1::Role role = v1::ROLE_VERIFY) {
     v1::WorkerSyncRequest request = Say(id, slots, std::move(labels), incarnation, role);
-    table.Sync(request, absl::UnixEpoch(), now);
+    // With the first sync of an incarnation it only introduces itself.
+    if (table.Sync(request, absl::UnixEpoch(), now).sync_soon) {
+      table.Sync(request, absl::UnixEpoch(), now);
+    }
   }
 
   static v1::WorkerSyncRequest Say(const std::string& id, uint32_t slots,
@@ -102,6 +105,15 @@ TEST_CASE("a free slot is granted at once and a full worker makes the next one w
   CHECK(fleet.Waits(second));
   fleet.Release(first);
   CHECK(fleet.Slot(second).slot != fleet.Slot(first).slot);
+}
+
+TEST_CASE("a worker gets work from its second sync on, when it has the key of grants") {
+  Fleet fleet;
+  uint64_t ticket = fleet.Ask("a");
+  CHECK(fleet.table.Sync(Fleet::Say("w1", 1), absl::UnixEpoch(), fleet.now).sync_soon);
+  CHECK(fleet.Waits(ticket));
+  CHECK_FALSE(fleet.table.Sync(Fleet::Say("w1", 1), absl::UnixEpoch(), fleet.now).sync_soon);
+  CHECK(fleet.Slot(ticket).worker == "w1");
 }
 
 TEST_CASE("releasing a slot twice frees one slot once") {
@@ -433,8 +445,11 @@ TEST_CASE("draining and sick workers keep their slots and get no new work") {
     CHECK_FALSE(fleet.Waits(waits));
   }
   SECTION("and the order reaches the worker with each sync until it restarts") {
-    CHECK(fleet.table.Sync(Fleet::Say("w1", 2), absl::UnixEpoch(), fleet.now));
-    CHECK_FALSE(fleet.table.Sync(Fleet::Say("w1", 2, {}, "second"), absl::UnixEpoch(), fleet.now));
+    CHECK(fleet.table.Sync(Fleet::Say("w1", 2), absl::UnixEpoch(), fleet.now).drain);
+    for (int i = 0; i < 2; ++i) {
+      v1::WorkerSyncRequest restarted = Fleet::Say("w1", 2, {}, "second");
+      CHECK_FALSE(fleet.table.Sync(restarted, absl::UnixEpoch(), fleet.now).drain);
+    }
     CHECK_FALSE(fleet.Waits(waits));
   }
   SECTION("and a sick worker may become well") {

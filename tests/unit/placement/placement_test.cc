@@ -19,6 +19,12 @@ v1::WorkerSyncRequest Worker(const std::string& id, uint32_t slots) {
   return request;
 }
 
+// Registers; the reply to its second sync.
+v1::WorkerSyncResponse Register(Placement& placement, const std::string& id, uint32_t slots) {
+  CHECK(placement.Sync(Worker(id, slots)).next_sync().seconds() == 0);
+  return placement.Sync(Worker(id, slots));
+}
+
 struct Asked {
   uint64_t ticket = 0;
   std::future<absl::StatusOr<v1::Slot>> answer;
@@ -40,7 +46,7 @@ Asked Ask(Placement& placement, SlotRequest request = {}) {
 TEST_CASE("a grant verifies with the key that the worker was told") {
   FakeClock clock;
   Placement placement({}, clock);
-  v1::WorkerSyncResponse response = placement.Sync(Worker("w1", 1));
+  v1::WorkerSyncResponse response = Register(placement, "w1", 1);
   CHECK(response.next_sync().seconds() == 5);
   auto slot = Ask(placement).answer.get();
   REQUIRE(slot.ok());
@@ -56,7 +62,7 @@ TEST_CASE("two starts of the coordinator share neither key nor slot ids") {
   FakeClock clock;
   Placement first({}, clock);
   Placement second({}, clock);
-  CHECK(first.Sync(Worker("w1", 1)).grant_key() != second.Sync(Worker("w1", 1)).grant_key());
+  CHECK(Register(first, "w1", 1).grant_key() != Register(second, "w1", 1).grant_key());
   auto slot = Ask(first).answer.get();
   REQUIRE(slot.ok());
   CHECK(Ask(second).answer.get()->id() != slot->id());
@@ -65,7 +71,7 @@ TEST_CASE("two starts of the coordinator share neither key nor slot ids") {
 TEST_CASE("a release on another thread answers who waits") {
   FakeClock clock;
   Placement placement({}, clock);
-  placement.Sync(Worker("w1", 1));
+  Register(placement, "w1", 1);
   auto slot = Ask(placement).answer.get();
   Asked waits = Ask(placement);
   CHECK_FALSE(waits.Answered());
@@ -84,7 +90,7 @@ TEST_CASE("the timer ends waits by itself") {
 TEST_CASE("a callback may call back") {
   FakeClock clock;
   Placement placement({}, clock);
-  placement.Sync(Worker("w1", 1));
+  Register(placement, "w1", 1);
   std::promise<absl::StatusOr<v1::Slot>> second;
   placement.Acquire({}, [&](absl::StatusOr<v1::Slot> slot) {
     REQUIRE(slot.ok());
@@ -97,7 +103,7 @@ TEST_CASE("a callback may call back") {
 TEST_CASE("cancelling is answered once and only while it waits") {
   FakeClock clock;
   Placement placement({}, clock);
-  placement.Sync(Worker("w1", 1));
+  Register(placement, "w1", 1);
   Asked granted = Ask(placement);
   CHECK_FALSE(placement.Cancel(granted.ticket));
   Asked waits = Ask(placement);
@@ -121,7 +127,7 @@ TEST_CASE("the wait of a granted request is observed") {
   Placement placement({}, clock, [&](v1::Role, absl::Duration waited) { waits.push_back(waited); });
   Asked asked = Ask(placement);
   clock.Advance(absl::Seconds(3));
-  placement.Sync(Worker("w1", 1));
+  Register(placement, "w1", 1);
   CHECK(asked.answer.get().ok());
   CHECK(waits == std::vector<absl::Duration>{absl::Seconds(3)});
 }
@@ -130,7 +136,7 @@ TEST_CASE("draining an unknown worker is NOT_FOUND") {
   FakeClock clock;
   Placement placement({}, clock);
   CHECK(absl::IsNotFound(placement.Drain("ghost", true).status()));
-  placement.Sync(Worker("w1", 1));
+  Register(placement, "w1", 1);
   auto worker = placement.Drain("w1", true);
   REQUIRE(worker.ok());
   CHECK(worker->state() == v1::WORKER_STATE_DRAINING);
