@@ -37,6 +37,7 @@ absl::StatusOr<v1::SubmitResponse> JobClient::Submit(const std::string& request_
     v1::SubmitRequest message;
     message.set_request_id(request_id);
     *message.mutable_spec() = spec;
+    message.set_total_tasks(static_cast<uint32_t>(tasks.size()));
     bool open = stream->Write(message);
     message.Clear();
     size_t bytes = 0;

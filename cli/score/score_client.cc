@@ -72,7 +72,7 @@ absl::Status ScoreClient::RunOnce(const Callbacks& callbacks, bool& progressed) 
       outgoing.Push(*request);
       unanswered_.emplace(number, *std::move(request));
     }
-    if (exhausted_ && unanswered_.empty() && !std::exchange(closed, true)) {
+    if (exhausted_ && !std::exchange(closed, true)) {
       outgoing.Close(absl::OkStatus());
     }
     auto response = incoming.Pop(kIdle, end);

@@ -80,10 +80,11 @@ bool YamlDocument::Override(const std::string& text, Problems& problems) {
 
 Location YamlDocument::At(const std::string& path, const YAML::Mark& mark) const {
   for (const auto& [key, flag] : overridden_) {
-    if (path == key || absl::StartsWith(path, absl::StrCat(key, ".")) ||
-        absl::StartsWith(path, absl::StrCat(key, "["))) {
-      return {flag};
-    }
+    bool is_at_or_below = path == key || absl::StartsWith(path, absl::StrCat(key, ".")) ||
+                          absl::StartsWith(path, absl::StrCat(key, "["));
+    // A mapping without a place was made to hold the override.
+    bool is_made_for = mark.is_null() && absl::StartsWith(key, absl::StrCat(path, "."));
+    if (is_at_or_below || is_made_for) return {flag};
   }
   return {file_, mark.line + 1, mark.column + 1};
 }

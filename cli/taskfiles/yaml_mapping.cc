@@ -78,7 +78,8 @@ std::string YamlMapping::PathOf(const std::string& key) const {
 
 Location YamlMapping::Place(const std::string& path, const YAML::Node& node,
                             const YAML::Mark& otherwise) const {
-  YAML::Mark mark = node.Mark();
+  // The place of a value that is not there is that of whatever comes next.
+  YAML::Mark mark = node.IsNull() ? otherwise : node.Mark();
   return document_->At(path, mark.is_null() ? otherwise : mark);
 }
 

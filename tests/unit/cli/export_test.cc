@@ -79,7 +79,7 @@ TEST_CASE_METHOD(Fixture, "A stream without its summary, or with another count, 
   CHECK(IsEmpty());
 }
 
-TEST_CASE_METHOD(Fixture, "A job that is not there is bad input") {
+TEST_CASE_METHOD(Fixture, "Exporting a job that is not there is bad input") {
   fake.dataset.status = grpc::Status(grpc::StatusCode::NOT_FOUND, "there is no job job-1");
   CHECK(Run({}) == 2);
   CHECK(IsEmpty());

@@ -32,6 +32,7 @@ class FakeJobService : public v1::JobService::Service {
     while (reader->Read(&message)) {
       if (std::exchange(first, false)) {
         request_id = message.request_id();
+        total_tasks = message.total_tasks();
         *job.mutable_spec() = message.spec();
       }
       for (const auto& task : message.tasks()) received.push_back(task);
@@ -168,6 +169,7 @@ class FakeJobService : public v1::JobService::Service {
   std::vector<v1::TaskSpec> tasks;
   std::vector<std::string> request_ids;
   std::vector<uint64_t> watched_from;
+  uint32_t total_tasks = 0;
   int submit_failures = 0;
   int watch_cuts = 0;
 

@@ -20,6 +20,8 @@ struct Fixture {
   std::string out() const { return run.out.str(); }
 };
 
+int64_t LinesIn(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }
+
 bool Contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
@@ -36,7 +38,7 @@ TEST_CASE_METHOD(Fixture, "job list shows every page") {
   CHECK(run.Json().size() == 2);
   CHECK(run.Json()[0]["state"] == "finished");
   REQUIRE(Run({"job", "list", "-o", "jsonl"}) == 0);
-  CHECK(std::count(run.out.str().begin(), run.out.str().end(), '\n') == 2);
+  CHECK(LinesIn(run.out.str()) == 2);
 }
 
 TEST_CASE_METHOD(Fixture, "job show prints the job and its conversations") {
@@ -103,7 +105,7 @@ TEST_CASE_METHOD(Fixture, "job watch goes on where a lost connection ended") {
 TEST_CASE_METHOD(Fixture, "job watch --events begins where it is told") {
   fake.jobs.Finish({{"softmax", true}, {"matmul", true}});
   CHECK(Run({"job", "watch", "job-1", "--events", "--from-seq", "2"}) == 0);
-  CHECK(std::count(run.out.str().begin(), run.out.str().end(), '\n') == 2);
+  CHECK(LinesIn(run.out.str()) == 2);
   CHECK(Contains(out(), "1 matmul  leased -> done"));
   CHECK(Contains(out(), "job finished"));
 }

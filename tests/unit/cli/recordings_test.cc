@@ -61,7 +61,7 @@ TEST_CASE("Each bad line is told with its number and what was expected") {
             "r.jsonl:3: expected a JSON object, found array",
             "r.jsonl:4: unknown key \"view\"; did you mean \"views\"?",
             "r.jsonl:5: \"views\" must be a list of description, reference, spec",
-            "r.jsonl:6:10: this is not JSON"});
+            "r.jsonl:6:11: this is not JSON"});
   CHECK(ProblemsOf("\n\n") ==
         std::vector<std::string>{"r.jsonl: holds no reply; each line is one JSON object"});
 }

@@ -70,7 +70,7 @@ TEST_CASE("A cuda row carries its entry") {
 }
 
 TEST_CASE("Bad rows are told with file, line and what was expected") {
-  CHECK(ProblemOf("{\"reference\": \"r\"") == "f.jsonl:3:17: this is not JSON");
+  CHECK(ProblemOf("{\"reference\": \"r\"") == "f.jsonl:3:18: this is not JSON");
   CHECK(ProblemOf("[]") == "f.jsonl:3: expected a JSON object, found array");
   CHECK(ProblemOf("{\"reference\": \"r\"}") ==
         "f.jsonl:3: \"solution\" is required and must be the text of a program");

@@ -33,6 +33,8 @@ struct Fixture {
   }
 };
 
+int64_t LinesIn(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }
+
 bool Contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
@@ -98,7 +100,7 @@ TEST_CASE_METHOD(Fixture, "Rows that were not answered are sent again after a lo
   fake.score.cut_after = 7;
   CHECK(Run({"score", Path("k.jsonl"), "-o", "jsonl"}) == 0);
   CHECK(fake.score.streams == 2);
-  CHECK(std::count(run.out.str().begin(), run.out.str().end(), '\n') == 20);
+  CHECK(LinesIn(run.out.str()) == 20);
 }
 
 TEST_CASE_METHOD(Fixture, "Two rows of one id both get their verdict") {

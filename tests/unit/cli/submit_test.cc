@@ -44,6 +44,7 @@ TEST_CASE_METHOD(Fixture, "submit sends the job and its tasks under a request id
   CHECK(Contains(run.out.str(), "submitted: job-1"));
   REQUIRE(fake.jobs.tasks.size() == 2);
   CHECK(fake.jobs.tasks[1].id() == "two");
+  CHECK(fake.jobs.total_tasks == 2);
   CHECK(fake.jobs.tasks[1].oracle().reference() == kReference);
   CHECK(fake.jobs.request_ids == std::vector<std::string>{"r-1"});
   CHECK(fake.jobs.job.spec().samples() == 2);
