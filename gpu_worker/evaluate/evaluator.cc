@@ -1,6 +1,7 @@
 #include "gpu_worker/evaluate/evaluator.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -293,16 +294,31 @@ Conclusion Evaluator::Verify(Work& work, const std::string& artifact) const {
   work.report.clear_work();
   work.report.mutable_verify()->add_notes(
       absl::StrCat("full size kept, since the solution holds it as a number: ", SizesText(fixed)));
-  work.reference = MakeReference(work, fixed);
-  if (auto again = work.reference->Shape(); auto* failed = std::get_if<Conclusion>(&again)) {
+  // The other sizes as they were reduced; where that does not fit together, newly chosen.
+  std::map<std::string, int64_t> with_reduced = fixed;
+  with_reduced.insert(task.shapes.begin(), task.shapes.end());
+  auto unsupported = [&](const std::string& why) {
+    return Conclusion{
+        v1::VERDICT_UNSUPPORTED,
+        absl::StrCat("the solution holds sizes of the full shapes (", SizesText(fixed),
+                     "), and at those this device cannot judge it: ", why,
+                     "; at reduced shapes it got ", VerdictName(first.verdict), ": ", first.reason),
+        {}};
+  };
+  std::optional<Conclusion> failed;
+  for (const auto& sizes : {with_reduced, fixed}) {
+    work.reference = MakeReference(work, sizes);
+    auto again = work.reference->Shape();
+    auto* why = std::get_if<Conclusion>(&again);
+    failed = why == nullptr ? std::nullopt : std::optional<Conclusion>(*why);
+    if (!failed.has_value()) break;
     if (failed->verdict == v1::VERDICT_INFRASTRUCTURE) return *failed;
-    return {v1::VERDICT_UNSUPPORTED,
-            absl::StrCat("the solution holds sizes of the full shapes (", SizesText(fixed),
-                         "), and with them the task cannot be reduced for this device: ",
-                         failed->reason),
-            {}};
   }
-  return VerifyAtShapes(work, artifact);
+  if (failed.has_value()) return unsupported(failed->reason);
+  Conclusion second = VerifyAtShapes(work, artifact);
+  // Slow by emulation: a deadlock would have shown at reduced shapes too.
+  if (second.verdict == v1::VERDICT_TIME_LIMIT) return unsupported(second.reason);
+  return second;
 }
 
 Conclusion Evaluator::VerifyAtShapes(Work& work, const std::string& artifact) const {

@@ -1,9 +1,11 @@
 #include "gpu_worker/evaluate/fixed_sizes.h"
 
+#include <algorithm>
 #include <cctype>
 #include <set>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -29,24 +31,27 @@ std::string_view WithoutComment(std::string_view line) {
   return preprocessor ? line : std::string_view();
 }
 
-// NAME of a line "NAME = 123" without indentation; empty for others.
-std::string ModuleConstant(std::string_view line) {
-  size_t end = 0;
-  while (end < line.size() && IsWordCharacter(line[end]) && line[end] != '.') ++end;
-  if (end == 0 || std::isdigit(static_cast<unsigned char>(line[0])) != 0) return "";
-  std::string_view rest = line.substr(end);
+// Names of a line "a = 123" or "a, b = 1, 2" without indentation, which gives nothing but
+// numbers; empty for others.
+std::vector<std::string> ModuleConstants(std::string_view line) {
+  size_t sign = line.find('=');
+  if (sign == std::string_view::npos) return {};
+  std::string_view numbers = line.substr(sign + 1);
   bool has_digit = false;
-  bool has_sign = false;
-  for (char c : rest) {
-    if (c == '=') {
-      has_sign = true;
-    } else if (std::isdigit(static_cast<unsigned char>(c)) != 0) {
-      has_digit = true;
-    } else if (std::isspace(static_cast<unsigned char>(c)) == 0 && c != '*') {
-      return "";
-    }
+  for (char c : numbers) {
+    has_digit = has_digit || std::isdigit(static_cast<unsigned char>(c)) != 0;
+    if (std::string_view("0123456789,*()[] \t\r").find(c) == std::string_view::npos) return {};
   }
-  return has_digit && has_sign ? std::string(line.substr(0, end)) : "";
+  std::vector<std::string> names;
+  for (std::string_view left = line.substr(0, sign); !left.empty();) {
+    size_t comma = left.find(',');
+    std::string name(absl::StripAsciiWhitespace(
+        absl::string_view(left.data(), std::min(comma, left.size()))));
+    left.remove_prefix(comma == std::string_view::npos ? left.size() : comma + 1);
+    if (name.empty() || name.find_first_of(" .[(") != std::string::npos) return {};
+    names.push_back(std::move(name));
+  }
+  return has_digit ? names : std::vector<std::string>();
 }
 
 // Words of a text, as names are.
@@ -89,9 +94,12 @@ std::set<int64_t> Integers(std::string_view text) {
 
 std::string CodeThatRuns(std::string_view solution) {
   std::string code;
+  std::string classes;
+  std::string signatures;
   std::vector<std::string> constants;
   bool in_block_comment = false;
   bool in_input_function = false;
+  bool in_class = false;
   while (!solution.empty()) {
     size_t end = solution.find('\n');
     std::string_view line = solution.substr(0, end);
@@ -108,21 +116,29 @@ std::string CodeThatRuns(std::string_view solution) {
     }
     line = WithoutComment(line);
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    bool starts_in_column_0 = line[0] != ' ' && line[0] != '\t' && line[0] != ')' && line[0] != ']';
-    if (starts_in_column_0) {
-      in_input_function = line.substr(0, 14) == "def get_inputs" ||
-                          line.substr(0, 19) == "def get_init_inputs";
+    if (std::string_view(" \t)]").find(line[0]) == std::string_view::npos) {
+      in_input_function = line.starts_with("def get_inputs") || line.starts_with("def get_init_inputs");
+      in_class = line.starts_with("class ");
+      if (!ModuleConstants(line).empty()) {
+        constants.push_back(std::string(line));
+        continue;
+      }
     }
     if (in_input_function) continue;
-    if (!ModuleConstant(line).empty()) {
-      constants.push_back(std::string(line));
-      continue;
-    }
     absl::StrAppend(&code, std::string(line), "\n");
+    if (!in_class) continue;
+    bool is_signature = line.find("def ") != std::string_view::npos;
+    absl::StrAppend(is_signature ? &signatures : &classes, std::string(line), "\n");
   }
-  std::set<std::string> used = Names(code);
+  // A constant counts when a class reads it, not when a parameter has the same name.
+  std::set<std::string> used = Names(classes);
+  std::set<std::string> parameters = Names(signatures);
   for (const std::string& constant : constants) {
-    if (used.count(ModuleConstant(constant)) != 0) absl::StrAppend(&code, constant, "\n");
+    for (const std::string& name : ModuleConstants(constant)) {
+      if (used.count(name) == 0 || parameters.count(name) != 0) continue;
+      absl::StrAppend(&code, constant, "\n");
+      break;
+    }
   }
   return code;
 }

@@ -12,8 +12,8 @@
 namespace kmosaic {
 
 // The part of a solution that can hold sizes to work with: without comments, without
-// get_inputs and get_init_inputs (many files repeat the task's own), and without the
-// module-level numbers that only those use.
+// get_inputs and get_init_inputs (many files repeat the task's own), and without
+// module-level numbers that no class reads.
 std::string CodeThatRuns(std::string_view solution);
 
 // Which of the reduced sizes (`shapes`: name -> reduced value; `sizes`: name -> value in

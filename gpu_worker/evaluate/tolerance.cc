@@ -9,7 +9,7 @@ namespace {
 
 // See the formula in tolerance.h.
 constexpr double kFactor = 4;
-constexpr int64_t kShortestReduction = 256;
+constexpr int64_t kShortestReduction = 4096;
 constexpr int64_t kLongestAssumedReduction = 65'536;
 constexpr double kFloat32Unit = 0x1p-24;
 constexpr double kFloat32AccumulationCap = 0x1p-15;

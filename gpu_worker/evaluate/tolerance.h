@@ -9,8 +9,8 @@
 //        rounding the result alone does not explain), and at least 4 times the root mean
 //        square of that over the whole tensor
 //   a    relative error of an honest computation:
-//        float32, float64   u_acc sqrt(max(K, 256)), for float32 at most 2^-15
-//        float16, bfloat16  max(2^-24 sqrt(max(K, 256)), u): accumulation in float32
+//        float32, float64   u_acc sqrt(max(K, 4096)), for float32 at most 2^-15
+//        float16, bfloat16  max(2^-24 sqrt(max(K, 4096)), u): accumulation in float32
 //                           and a few intermediate roundings to the task's dtype
 //        the task accepts reduced precision: at least 2^-11 (TF32's unit roundoff)
 //   s_i  size of what was added up near i: max(|r_i|, sqrt(L_i G)), L_i and G the root
@@ -25,9 +25,10 @@
 // sums, which the result's own size stands for. The factor 4 and the baseline's error as the measure are what
 // low-precision attention kernels are commonly tested with (error at most a small
 // multiple of the eager implementation's error against a reference of higher precision).
-// The floor of 256 terms allows fast device functions: CUDA C++ Programming Guide,
-// "Mathematical Functions", gives __expf 2 + floor(|1.173 x|) ulp. The cap of 2^-15
-// keeps the bound below one rounding of the inputs to float16 or TF32 (2^-11).
+// The floor of 4096 terms (4 a = 1.5e-5 for float32) allows fast device functions, for
+// which the CUDA C++ Programming Guide ("Mathematical Functions") gives __expf
+// 2 + floor(|1.173 x|) ulp, and dozens of chained operations. It and the cap of 2^-15 keep
+// the bound below one rounding of the inputs to float16 or TF32 (2^-11).
 // G in s_i allows cancellation inside a tensor; the geometric mean keeps a small row
 // beside a large one from becoming free.
 #ifndef KMOSAIC_GPU_WORKER_EVALUATE_TOLERANCE_H_

@@ -82,6 +82,10 @@ TEST_CASE("sizes that a solution holds as numbers are found as whole numbers onl
       "def get_init_inputs():\n    return [256,\n    1024]\n"
       "class ModelNew:\n    x = dim\n";
   CHECK(FixedSizes(repeated, shapes, sizes) == std::map<std::string, int64_t>{{"dim", 1024}});
+  std::string parameter =
+      "batch, dim = 256, 1024\nclass ModelNew:\n    def __init__(self, dim):\n"
+      "        self.dim = dim\n";
+  CHECK(FixedSizes(parameter, shapes, sizes).empty());
   CHECK(SizesText({{"batch", 256}, {"dim", 1024}}) == "batch=256, dim=1024");
   CHECK(MayComeFromShapes(v1::VERDICT_WRONG_OUTPUT));
   CHECK_FALSE(MayComeFromShapes(v1::VERDICT_NO_CUSTOM_KERNEL));
