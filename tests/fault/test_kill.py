@@ -14,7 +14,7 @@ TASKS = ["broadcast-affine", "gelu-tanh", "row-softmax", "layer-norm"]
 
 
 def submit(cluster: Cluster, job: Path) -> str:
-    return str(cluster.json("submit", str(job))["id"])
+    return str(cluster.json("submit", str(job))["job"]["id"])
 
 
 def check_finished(cluster: Cluster, job: str, items: int) -> list[dict[str, Any]]:
@@ -42,7 +42,8 @@ def check_calls(endpoint: RecordedEndpoint, deaths: int, conversations: int) -> 
 def replies(cluster: Cluster, job: str) -> Any:
     """Yields after each further recorded step of the job."""
     for event in cluster.events(job):
-        if event.get("item", {}).get("step") is not None:
+        item = event.get("item")
+        if item is not None and item["from"] == item["to"] == "leased":
             yield event
 
 
