@@ -45,11 +45,11 @@ std::string FindInPath(const Host& host, const std::string& name) {
 
 absl::StatusOr<std::string> FindSisterProgram(const Host& host, const std::string& name) {
   fs::path beside = fs::path(host.executable).parent_path() / name;
-  if (IsExecutable(beside)) return beside.string();
   if (std::string home = host.Env("KMOSAIC_HOME"); !home.empty()) {
     fs::path installed = fs::path(home) / "bin" / name;
     if (IsExecutable(installed)) return installed.string();
   }
+  if (IsExecutable(beside)) return beside.string();
   if (std::string path = FindInPath(host, name); !path.empty()) return path;
   return absl::NotFoundError(
       absl::StrCat("there is no ", name, " beside this program (", beside.parent_path().string(),

@@ -10,8 +10,8 @@
 
 namespace kmosaic {
 
-// Path of "kmosaic-coordinator" and the like: beside this program, else in
-// KMOSAIC_HOME/bin, else in PATH. NOT_FOUND
+// Path of "kmosaic-coordinator" and the like: in KMOSAIC_HOME/bin (an unpacked bundle), else
+// beside this program, else in PATH. NOT_FOUND
 // says where it was looked for.
 absl::StatusOr<std::string> FindSisterProgram(const Host& host, const std::string& name);
 

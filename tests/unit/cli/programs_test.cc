@@ -18,20 +18,20 @@ void WriteProgram(const fs::path& path) {
 
 }  // namespace
 
-TEST_CASE("A sister program is found beside this one, in KMOSAIC_HOME, then in PATH") {
+TEST_CASE("A sister program is found in KMOSAIC_HOME, beside this one, then in PATH") {
   TestHost test;
   std::string root = test.temp.path();
+  auto found = [&] { return FindSisterProgram(test.host, "kmosaic-coordinator"); };
   test.host.env["PATH"] = root + "/none:" + root + "/path";
-  auto missing = FindSisterProgram(test.host, "kmosaic-coordinator");
-  CHECK(absl::IsNotFound(missing.status()));
+  CHECK(absl::IsNotFound(found().status()));
   WriteProgram(root + "/path/kmosaic-coordinator");
-  CHECK(*FindSisterProgram(test.host, "kmosaic-coordinator") == root + "/path/kmosaic-coordinator");
-  test.host.env["KMOSAIC_HOME"] = root + "/home";
-  WriteProgram(root + "/home/bin/kmosaic-coordinator");
-  CHECK(*FindSisterProgram(test.host, "kmosaic-coordinator") ==
-        root + "/home/bin/kmosaic-coordinator");
+  CHECK(*found() == root + "/path/kmosaic-coordinator");
   WriteProgram(root + "/bin/kmosaic-coordinator");
-  CHECK(*FindSisterProgram(test.host, "kmosaic-coordinator") == root + "/bin/kmosaic-coordinator");
+  CHECK(*found() == root + "/bin/kmosaic-coordinator");
+  test.host.env["KMOSAIC_HOME"] = root + "/home";
+  CHECK(*found() == root + "/bin/kmosaic-coordinator");
+  WriteProgram(root + "/home/bin/kmosaic-coordinator");
+  CHECK(*found() == root + "/home/bin/kmosaic-coordinator");
 }
 
 TEST_CASE("Python: what the user named, the active environment, the .venv above, PATH") {
