@@ -107,7 +107,7 @@ Check PythonWithTorch(const std::optional<Finding>& python) {
 
 std::vector<Check> InstallationChecks(const Host& host) {
   auto python = FindPython(host);
-  return {Programs(host), Bubblewrap(), HostCompiler(),
+  return {Programs(host), Bubblewrap(host), HostCompiler(),
           CudaCompiler(host, python ? python->path : ""), PythonWithTorch(python)};
 }
 
