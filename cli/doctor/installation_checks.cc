@@ -41,9 +41,12 @@ Check Programs(const Host& host) {
           "build them with ./dev build, or put them beside kmosaic"};
 }
 
-Check Bubblewrap() {
-  if (auto version = Version({"bwrap", "--version"}))
+Check Bubblewrap(const Host& host) {
+  // A bundle brings its own.
+  auto program = FindSisterProgram(host, "bwrap");
+  if (auto version = Version({program.ok() ? *program : "bwrap", "--version"})) {
     return {"bubblewrap", CheckResult::kOk, *version, ""};
+  }
   return {"bubblewrap", CheckResult::kFail, "no bwrap that runs; compilers are run under it",
           "install bubblewrap (apt-get install bubblewrap)"};
 }
