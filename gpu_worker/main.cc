@@ -1,10 +1,9 @@
 // kmosaic-gpu-worker: serves compile, verify and benchmark requests.
 #include <iostream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-
-#include <nlohmann/json.hpp>
 
 #include "common/config/options.h"
 #include "common/lifecycle/ready_line.h"

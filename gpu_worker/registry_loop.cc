@@ -46,8 +46,8 @@ absl::Status RegistryLoop::Sync(absl::Duration* next) {
   if (!status.ok()) return status;
   // The reply names the time after which the worker counts as lost: half of it leaves
   // room for one lost call.
-  absl::Duration within = absl::Seconds(reply.next_sync().seconds()) +
-                          absl::Nanoseconds(reply.next_sync().nanos());
+  absl::Duration within =
+      absl::Seconds(reply.next_sync().seconds()) + absl::Nanoseconds(reply.next_sync().nanos());
   *next = within > absl::ZeroDuration() ? within / 2 : options_.default_interval;
   options_.on_reply(reply);
   return absl::OkStatus();

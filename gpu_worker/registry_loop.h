@@ -2,14 +2,14 @@
 #ifndef KMOSAIC_GPU_WORKER_REGISTRY_LOOP_H_
 #define KMOSAIC_GPU_WORKER_REGISTRY_LOOP_H_
 
+#include <grpcpp/channel.h>
+
 #include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
-
-#include <grpcpp/channel.h>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"

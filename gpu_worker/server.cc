@@ -100,20 +100,16 @@ class Worker : public WorkerServer {
 
   std::string SummaryJson() const override {
     v1::DeviceInfo info = device_->info();
-    json summary = {{"device", DeviceName(device_->kind())},
-                    {"name", info.name()},
-                    {"toolchain", info.toolchain()},
-                    {"torch", zygote_->info().torch},
-                    {"python", zygote_->info().python},
-                    {"sandbox", options_.unsandboxed ? "off" : "on"},
-                    {"limits", guard_->Describe()},
-                    {"labels", Labels()}};
+    json summary = {
+        {"device", DeviceName(device_->kind())}, {"name", info.name()},
+        {"toolchain", info.toolchain()},         {"torch", zygote_->info().torch},
+        {"python", zygote_->info().python},      {"sandbox", options_.unsandboxed ? "off" : "on"},
+        {"limits", guard_->Describe()},          {"labels", Labels()}};
     if (!info.uuid().empty()) summary["uuid"] = info.uuid();
     if (!info.arch().empty()) summary["arch"] = info.arch();
     if (!info.driver().empty()) summary["driver"] = info.driver();
-    summary["self_test"] = options_.no_self_test
-                               ? json()
-                               : json{{"passed", true}, {"seconds", self_test_seconds_}};
+    summary["self_test"] =
+        options_.no_self_test ? json() : json{{"passed", true}, {"seconds", self_test_seconds_}};
     return summary.dump();
   }
 
@@ -141,8 +137,9 @@ class Worker : public WorkerServer {
     sandbox_ = *std::move(sandbox);
     runner_ = std::make_unique<SandboxRunner>(sandbox_.get());
     if (options_.unsandboxed) {
-      LogWarning("THE SANDBOX IS OFF: candidates run with this user's rights, and every report "
-                 "says so");
+      LogWarning(
+          "THE SANDBOX IS OFF: candidates run with this user's rights, and every report "
+          "says so");
     }
     return absl::OkStatus();
   }
@@ -152,13 +149,12 @@ class Worker : public WorkerServer {
     cache_dir_ = fs::absolute(cache_dir_).lexically_normal().string();
     KMOSAIC_ASSIGN_OR_RETURN(
         python_, FindProgram(options_.python.empty() ? DefaultPython() : options_.python));
-    KMOSAIC_ASSIGN_OR_RETURN(
-        Toolchain toolchain,
-        FindToolchain({options_.gxx, options_.cuda_home, python_}));
+    KMOSAIC_ASSIGN_OR_RETURN(Toolchain toolchain,
+                             FindToolchain({options_.gxx, options_.cuda_home, python_}));
     bool wants_cuda = options_.device == "cuda";
     if (!wants_cuda && options_.device != "auto" && options_.device != "emulated") {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--device is '", options_.device, "'; it is one of auto, cuda, emulated"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("--device is '", options_.device, "'; it is one of auto, cuda, emulated"));
     }
     if (options_.device != "emulated") {
       auto driver = LoadDriver();
@@ -252,20 +248,23 @@ class Worker : public WorkerServer {
     evaluator.torch = zygote_->info().torch;
     evaluator.unsandboxed = options_.unsandboxed;
     evaluator.limits.role.memory_bytes = Mib(options_.memory_mib);
-    evaluator.limits.role.processes = static_cast<uint64_t>(std::max<int64_t>(options_.processes, 1));
+    evaluator.limits.role.processes =
+        static_cast<uint64_t>(std::max<int64_t>(options_.processes, 1));
     evaluator.limits.role.tmp_bytes = Mib(options_.tmp_mib);
     evaluator.limits.load = options_.load_limit;
     evaluator.limits.run = options_.run_limit;
-    evaluator.public_seeds = static_cast<uint32_t>(std::clamp<int64_t>(options_.public_seeds, 1, 100));
-    evaluator.secret_seeds = static_cast<uint32_t>(std::clamp<int64_t>(options_.secret_seeds, 1, 1000));
+    evaluator.public_seeds =
+        static_cast<uint32_t>(std::clamp<int64_t>(options_.public_seeds, 1, 100));
+    evaluator.secret_seeds =
+        static_cast<uint32_t>(std::clamp<int64_t>(options_.secret_seeds, 1, 1000));
     using NvccGate = Evaluator::Options::NvccGate;
     if (options_.nvcc_gate == "on") {
       evaluator.nvcc_gate = NvccGate::kOn;
     } else if (options_.nvcc_gate == "note") {
       evaluator.nvcc_gate = NvccGate::kNote;
     } else if (options_.nvcc_gate != "off") {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--nvcc-gate is '", options_.nvcc_gate, "'; it is one of off, note, on"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("--nvcc-gate is '", options_.nvcc_gate, "'; it is one of off, note, on"));
     }
     evaluator.random = [] { return RandomUint64(); };
     evaluator_ = std::make_unique<Evaluator>(std::move(evaluator));

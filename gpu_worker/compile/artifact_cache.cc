@@ -225,9 +225,8 @@ struct ArtifactCache::Impl {
       // The candidate that loads it runs as another user.
       fs::permissions(parcel.path() / name, fs::perms(0644), error);
     }
-    KMOSAIC_RETURN_IF_ERROR(
-        WriteFile(parcel.path() / kEntryFile,
-                  entry.dump(-1, ' ', false, json::error_handler_t::replace)));
+    KMOSAIC_RETURN_IF_ERROR(WriteFile(parcel.path() / kEntryFile,
+                                      entry.dump(-1, ' ', false, json::error_handler_t::replace)));
     (void)chmod(parcel.path().c_str(), 0755);
     fs::path target = EntryPath(key);
     fs::create_directories(target.parent_path(), error);
@@ -316,15 +315,15 @@ absl::StatusOr<std::unique_ptr<ArtifactCache>> ArtifactCache::Open(Options optio
 absl::StatusOr<CachedBuild> ArtifactCache::GetOrBuild(const std::string& key,
                                                       const Builder& builder,
                                                       const std::function<bool()>& cancelled) {
-  if (key.size() < 8 || !std::all_of(key.begin(), key.end(), [](unsigned char c) {
-        return std::isxdigit(c) != 0;
-      })) {
+  if (key.size() < 8 ||
+      !std::all_of(key.begin(), key.end(), [](unsigned char c) { return std::isxdigit(c) != 0; })) {
     return absl::InvalidArgumentError(absl::StrCat("cache key '", key, "' is not a digest"));
   }
   {
     std::unique_lock lock(impl_->mutex);
     while (impl_->building.count(key) != 0) {
-      if (cancelled()) return absl::CancelledError("cancelled while another call built the same source");
+      if (cancelled())
+        return absl::CancelledError("cancelled while another call built the same source");
       impl_->changed.wait_for(lock, std::chrono::milliseconds(100));
     }
     impl_->building.insert(key);

@@ -82,12 +82,11 @@ BuildFailure ClassifyFailure(const CommandRequest& request, const CommandResult&
                            " MiB of memory")};
     case Limit::kFileSize:
       return {v1::VERDICT_COMPILE_RESOURCES,
-              absl::StrCat(tool, " wrote a file larger than the allowed ",
-                           request.file_bytes >> 20, " MiB")};
+              absl::StrCat(tool, " wrote a file larger than the allowed ", request.file_bytes >> 20,
+                           " MiB")};
     case Limit::kProcesses:
-      return {v1::VERDICT_COMPILE_RESOURCES,
-              absl::StrCat(tool, " started more than the allowed ", request.processes,
-                           " processes")};
+      return {v1::VERDICT_COMPILE_RESOURCES, absl::StrCat(tool, " started more than the allowed ",
+                                                          request.processes, " processes")};
     case Limit::kCancelled:
     case Limit::kNone:
       break;

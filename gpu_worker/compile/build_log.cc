@@ -57,9 +57,8 @@ bool IsWarning(std::string_view line) {
 
 bool IsToolError(std::string_view line) {
   static constexpr std::array<std::string_view, 9> kMarks = {
-      "ptxas fatal",         "ptxas error",      "nvlink error",    "nvlink fatal",
-      "undefined reference", "undefined symbol", "collect2: error", "ld returned",
-      "nvcc fatal"};
+      "ptxas fatal",      "ptxas error",     "nvlink error", "nvlink fatal", "undefined reference",
+      "undefined symbol", "collect2: error", "ld returned",  "nvcc fatal"};
   if (std::any_of(kMarks.begin(), kMarks.end(),
                   [&](std::string_view mark) { return Contains(line, mark); })) {
     return true;

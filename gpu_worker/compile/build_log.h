@@ -19,8 +19,9 @@ struct TrimmedLog {
 // Valid UTF-8 of at most `max_bytes` (and a last line that says how much was left out).
 // The log is cut into diagnostics (a message with its source lines, notes and carets).
 // Kept, in this order until the room is used: the first errors, errors of ptxas,
-// nvlink, cicc and the linker, further errors, everything else, warnings. What is kept stays in the order of
-// the log. Colour codes are removed, and each of `hidden_prefixes` (directories of the build) from every path.
+// nvlink, cicc and the linker, further errors, everything else, warnings. What is kept stays in the
+// order of the log. Colour codes are removed, and each of `hidden_prefixes` (directories of the
+// build) from every path.
 TrimmedLog TrimLog(std::string_view log, size_t max_bytes,
                    const std::vector<std::string>& hidden_prefixes);
 

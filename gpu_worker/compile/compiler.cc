@@ -90,8 +90,8 @@ Compiler::Compiler(Options options) : options_(options), slots_(options.slots) {
 absl::StatusOr<CachedBuild> Compiler::Compile(const CompileJob& job,
                                               const std::function<bool()>& cancelled) {
   return options_.cache->GetOrBuild(
-      JobKey(job),
-      [&](const std::string& directory) { return Build(job, directory, cancelled); }, cancelled);
+      JobKey(job), [&](const std::string& directory) { return Build(job, directory, cancelled); },
+      cancelled);
 }
 
 absl::StatusOr<BuildOutcome> Compiler::Build(const CompileJob& job, const std::string& directory,
@@ -160,8 +160,8 @@ absl::StatusOr<BuildOutcome> Compiler::Build(const CompileJob& job, const std::s
     std::error_code error;
     fs::rename(work / plan.output, fs::path(directory) / LibraryName(i), error);
     if (error) {
-      return absl::InternalError(absl::StrCat("the compilers succeeded but left no ", plan.output,
-                                              ": ", error.message()));
+      return absl::InternalError(
+          absl::StrCat("the compilers succeeded but left no ", plan.output, ": ", error.message()));
     }
     outcome.files.push_back(LibraryName(i));
   }

@@ -31,8 +31,8 @@ std::string FindInPath(const std::string& program) {
   if (program.find('/') != std::string::npos) {
     return access(program.c_str(), X_OK) == 0 ? program : "";
   }
-  for (const std::string& directory : std::vector<std::string>(
-           absl::StrSplit(Environment("PATH"), ':', absl::SkipEmpty()))) {
+  for (const std::string& directory :
+       std::vector<std::string>(absl::StrSplit(Environment("PATH"), ':', absl::SkipEmpty()))) {
     std::string path = absl::StrCat(directory, "/", program);
     if (access(path.c_str(), X_OK) == 0) return path;
   }

@@ -21,7 +21,6 @@ int MajorOf(const std::string& version) {
   return absl::SimpleAtoi(version.substr(0, version.find('.')), &major) ? major : 0;
 }
 
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Device>> CudaDevice::Create(const Options& options,
@@ -41,9 +40,9 @@ absl::StatusOr<std::unique_ptr<Device>> CudaDevice::Create(const Options& option
   }
   LightToolkit toolkit = LightToolkitOf(toolchain, options.torch_headers);
   KMOSAIC_RETURN_IF_ERROR(CheckLightToolkit(toolkit));
-  std::string digest = Sha256Hex(
-      absl::StrCat(DigestHeaders({options.torch_headers}, /*by_content=*/true),
-                   DigestHeaders({toolchain.cuda_include}, /*by_content=*/false)));
+  std::string digest =
+      Sha256Hex(absl::StrCat(DigestHeaders({options.torch_headers}, /*by_content=*/true),
+                             DigestHeaders({toolchain.cuda_include}, /*by_content=*/false)));
   return std::unique_ptr<Device>(
       new CudaDevice(options, std::move(gpu), std::move(toolkit), std::move(digest)));
 }
@@ -69,8 +68,8 @@ std::map<std::string, std::string> CudaDevice::labels() const {
   return {{"device", "cuda"},
           {"gpu", name},
           {"sm", absl::StrCat(gpu_.major, gpu_.minor)},
-          {"cuda", options_.toolchain.nvcc_version.substr(
-                       0, options_.toolchain.nvcc_version.rfind('.'))},
+          {"cuda",
+           options_.toolchain.nvcc_version.substr(0, options_.toolchain.nvcc_version.rfind('.'))},
           {"mig", gpu_.is_mig ? "true" : "false"},
           {"vram_gb", absl::StrCat(gib)}};
 }
@@ -91,7 +90,8 @@ bool CudaDevice::LacksTorchApi(const std::string& log) const {
 
 SandboxAccess CudaDevice::access() const {
   SandboxAccess access;
-  access.nodes = {"/dev/nvidiactl", "/dev/nvidia-uvm", absl::StrCat("/dev/nvidia", gpu_.device_node)};
+  access.nodes = {"/dev/nvidiactl", "/dev/nvidia-uvm",
+                  absl::StrCat("/dev/nvidia", gpu_.device_node)};
   std::error_code error;
   if (fs::exists("/dev/nvidia-uvm-tools", error)) access.nodes.push_back("/dev/nvidia-uvm-tools");
   if (gpu_.is_mig) {

@@ -81,21 +81,20 @@ absl::StatusOr<DriverTable> LoadDriver() {
   auto nvml = Open("libnvidia-ml.so.1", "install the NVIDIA driver's management library");
   if (!nvml.ok()) return nvml.status();
   DriverTable table;
-  bool complete =
-      Bind(*cuda, "cuInit", &table.cuInit) &&
-      Bind(*cuda, "cuDriverGetVersion", &table.cuDriverGetVersion) &&
-      Bind(*cuda, "cuDeviceGetCount", &table.cuDeviceGetCount) &&
-      Bind(*cuda, "cuDeviceGet", &table.cuDeviceGet) &&
-      Bind(*cuda, "cuDeviceGetName", &table.cuDeviceGetName) &&
-      Bind(*cuda, "cuDeviceGetUuid_v2", &table.cuDeviceGetUuid) &&
-      Bind(*cuda, "cuDeviceGetAttribute", &table.cuDeviceGetAttribute) &&
-      Bind(*cuda, "cuDeviceTotalMem_v2", &table.cuDeviceTotalMem) &&
-      Bind(*nvml, "nvmlInit_v2", &table.nvmlInit) &&
-      Bind(*nvml, "nvmlDeviceGetHandleByUUID", &table.nvmlDeviceGetHandleByUUID) &&
-      Bind(*nvml, "nvmlDeviceGetMinorNumber", &table.nvmlDeviceGetMinorNumber) &&
-      Bind(*nvml, "nvmlDeviceGetDeviceHandleFromMigDeviceHandle",
-           &table.nvmlDeviceGetDeviceHandleFromMigDeviceHandle) &&
-      Bind(*nvml, "nvmlSystemGetDriverVersion", &table.nvmlSystemGetDriverVersion);
+  bool complete = Bind(*cuda, "cuInit", &table.cuInit) &&
+                  Bind(*cuda, "cuDriverGetVersion", &table.cuDriverGetVersion) &&
+                  Bind(*cuda, "cuDeviceGetCount", &table.cuDeviceGetCount) &&
+                  Bind(*cuda, "cuDeviceGet", &table.cuDeviceGet) &&
+                  Bind(*cuda, "cuDeviceGetName", &table.cuDeviceGetName) &&
+                  Bind(*cuda, "cuDeviceGetUuid_v2", &table.cuDeviceGetUuid) &&
+                  Bind(*cuda, "cuDeviceGetAttribute", &table.cuDeviceGetAttribute) &&
+                  Bind(*cuda, "cuDeviceTotalMem_v2", &table.cuDeviceTotalMem) &&
+                  Bind(*nvml, "nvmlInit_v2", &table.nvmlInit) &&
+                  Bind(*nvml, "nvmlDeviceGetHandleByUUID", &table.nvmlDeviceGetHandleByUUID) &&
+                  Bind(*nvml, "nvmlDeviceGetMinorNumber", &table.nvmlDeviceGetMinorNumber) &&
+                  Bind(*nvml, "nvmlDeviceGetDeviceHandleFromMigDeviceHandle",
+                       &table.nvmlDeviceGetDeviceHandleFromMigDeviceHandle) &&
+                  Bind(*nvml, "nvmlSystemGetDriverVersion", &table.nvmlSystemGetDriverVersion);
   if (!complete) {
     return absl::FailedPreconditionError(
         "the NVIDIA driver is too old: it lacks functions of CUDA 11.4 and later; update it");
@@ -129,7 +128,8 @@ absl::StatusOr<GpuDescription> DescribeFirstGpu(const DriverTable& driver) {
                                           "': unset it or name a GPU as nvidia-smi -L shows it")));
   }
   int device = 0;
-  if (int result = driver.cuDeviceGet(&device, 0); result != 0) return Failed("cuDeviceGet", result);
+  if (int result = driver.cuDeviceGet(&device, 0); result != 0)
+    return Failed("cuDeviceGet", result);
   char name[256] = {};
   std::array<unsigned char, 16> uuid = {};
   size_t memory = 0;
@@ -140,8 +140,10 @@ absl::StatusOr<GpuDescription> DescribeFirstGpu(const DriverTable& driver) {
       {"cuDeviceGetName", driver.cuDeviceGetName(name, sizeof name - 1, device)},
       {"cuDeviceGetUuid", driver.cuDeviceGetUuid(uuid.data(), device)},
       {"cuDeviceTotalMem", driver.cuDeviceTotalMem(&memory, device)},
-      {"cuDeviceGetAttribute", driver.cuDeviceGetAttribute(&gpu.major, kComputeCapabilityMajor, device)},
-      {"cuDeviceGetAttribute", driver.cuDeviceGetAttribute(&gpu.minor, kComputeCapabilityMinor, device)},
+      {"cuDeviceGetAttribute",
+       driver.cuDeviceGetAttribute(&gpu.major, kComputeCapabilityMajor, device)},
+      {"cuDeviceGetAttribute",
+       driver.cuDeviceGetAttribute(&gpu.minor, kComputeCapabilityMinor, device)},
       {"cuDeviceGetAttribute",
        driver.cuDeviceGetAttribute(&gpu.multiprocessors, kMultiprocessorCount, device)},
   };

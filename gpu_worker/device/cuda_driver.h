@@ -38,16 +38,16 @@ struct DriverTable {
 absl::StatusOr<DriverTable> LoadDriver();
 
 struct GpuDescription {
-  std::string name;            // "NVIDIA H200"
-  std::string uuid;            // "GPU-..." or "MIG-..."
-  int major = 0;               // compute capability
+  std::string name;  // "NVIDIA H200"
+  std::string uuid;  // "GPU-..." or "MIG-..."
+  int major = 0;     // compute capability
   int minor = 0;
-  uint64_t memory_bytes = 0;   // of the slice, for MIG
+  uint64_t memory_bytes = 0;  // of the slice, for MIG
   int multiprocessors = 0;
-  int device_node = 0;         // N of /dev/nvidiaN
+  int device_node = 0;  // N of /dev/nvidiaN
   bool is_mig = false;
-  std::string driver;          // "580.159.03"
-  int cuda_major = 0;          // newest CUDA that the driver runs
+  std::string driver;  // "580.159.03"
+  int cuda_major = 0;  // newest CUDA that the driver runs
   int cuda_minor = 0;
 
   // "sm_90a": with the suffix where the architecture has features of its own (9.0 on).

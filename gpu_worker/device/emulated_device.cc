@@ -59,25 +59,23 @@ absl::StatusOr<BuildOutcome> BuildSupport(const BuildPlan& plan, CommandRunner* 
 
 absl::StatusOr<std::unique_ptr<Device>> EmulatedDevice::Create(const Options& options) {
   KMOSAIC_RETURN_IF_ERROR(CheckEmulationPaths(options.paths));
-  KMOSAIC_ASSIGN_OR_RETURN(std::string key, EmulationToolchainKey(options.paths,
-                                                                  options.toolchain.HostName()));
+  KMOSAIC_ASSIGN_OR_RETURN(std::string key,
+                           EmulationToolchainKey(options.paths, options.toolchain.HostName()));
   SystemClock clock;
   KMOSAIC_ASSIGN_OR_RETURN(
       std::unique_ptr<ArtifactCache> cache,
       ArtifactCache::Open({options.support_cache, kSupportCacheBytes, absl::Minutes(10), &clock}));
   KMOSAIC_ASSIGN_OR_RETURN(BuildPlan plan, PlanSupport(options.paths));
-  KMOSAIC_ASSIGN_OR_RETURN(
-      CachedBuild support,
-      cache->GetOrBuild(
-          key,
-          [&](const std::string& directory) {
-            return BuildSupport(plan, options.runner, directory);
-          },
-          [] { return false; }));
+  KMOSAIC_ASSIGN_OR_RETURN(CachedBuild support, cache->GetOrBuild(
+                                                    key,
+                                                    [&](const std::string& directory) {
+                                                      return BuildSupport(plan, options.runner,
+                                                                          directory);
+                                                    },
+                                                    [] { return false; }));
   EmulationPaths paths = options.paths;
   paths.support = support.directory;
-  return std::unique_ptr<Device>(
-      new EmulatedDevice(options, std::move(paths), std::move(key)));
+  return std::unique_ptr<Device>(new EmulatedDevice(options, std::move(paths), std::move(key)));
 }
 
 v1::DeviceKind EmulatedDevice::kind() const { return v1::DEVICE_KIND_EMULATED; }

@@ -70,8 +70,7 @@ Conclusion Candidate::ConcludeEnd(const absl::Status& status, const std::string&
 }
 
 Conclusion Candidate::Load(const Parcel& init) {
-  auto started =
-      starter_->Start(RoleKind::kCandidate, options_.limits.role, {options_.artifact});
+  auto started = starter_->Start(RoleKind::kCandidate, options_.limits.role, {options_.artifact});
   if (!started.ok()) return ConcludeMachine(Annotate(started.status(), "candidate process"));
   role_ = *std::move(started);
   on_cancel_ = cancellation_->OnCancel([role = role_.get()] { role->Kill(); });
@@ -139,8 +138,8 @@ std::variant<RunResult, Conclusion> Candidate::Run(const TaskCase& task_case) {
   }
   RunResult result;
   size_t next = 0;
-  auto outputs = ReadParcel(message.value("outputs", json()), reply->fds, &next,
-                            options_.limits.block_bytes);
+  auto outputs =
+      ReadParcel(message.value("outputs", json()), reply->fds, &next, options_.limits.block_bytes);
   if (!outputs.ok()) return Tampered(outputs.status());
   auto after = ReadParcel(message.value("inputs_after", json()), reply->fds, &next,
                           options_.limits.block_bytes);

@@ -40,8 +40,8 @@ std::string StructureDifference(const Value& expected, const Value& got, const s
                           expected.items.size());
     }
     for (size_t i = 0; i < expected.items.size(); ++i) {
-      std::string child = StructureDifference(expected.items[i], got.items[i],
-                                              absl::StrCat(path, "[", i, "]"));
+      std::string child =
+          StructureDifference(expected.items[i], got.items[i], absl::StrCat(path, "[", i, "]"));
       if (!child.empty()) return child;
     }
     return "";
@@ -59,9 +59,8 @@ std::string StructureDifference(const Value& expected, const Value& got, const s
       if (expected.entries[i].first != got.entries[i].first) {
         return absl::StrCat(Name(path), " has no entry '", expected.entries[i].first, "'");
       }
-      std::string child =
-          StructureDifference(expected.entries[i].second, got.entries[i].second,
-                              absl::StrCat(path, ".", expected.entries[i].first));
+      std::string child = StructureDifference(expected.entries[i].second, got.entries[i].second,
+                                              absl::StrCat(path, ".", expected.entries[i].first));
       if (!child.empty()) return child;
     }
   }
@@ -112,9 +111,9 @@ struct Pattern {
     if (wrong_zeros == wrong && wrong > 1) what = "zero";
     // A tail: everything from the first wrong element on, but for chance hits.
     size_t tail = size - first_wrong;
-    if (first_wrong > 0 && wrong > 1 && static_cast<double>(wrong) >= 0.9 * static_cast<double>(tail)) {
-      std::string words = absl::StrCat("tail from index ",
-                                       first_wrong / Components(*got.dtype));
+    if (first_wrong > 0 && wrong > 1 &&
+        static_cast<double>(wrong) >= 0.9 * static_cast<double>(tail)) {
+      std::string words = absl::StrCat("tail from index ", first_wrong / Components(*got.dtype));
       return what.empty() ? words : absl::StrCat(words, ", ", what);
     }
     return what.empty() ? what : absl::StrCat("wrong elements are ", what);
@@ -167,7 +166,8 @@ class TensorComparison {
     } else {
       mismatch_.set_pattern(pattern_.Words(got_));
       result.reason = absl::StrFormat(
-          "%s: %d of %d elements are wrong; first at %s: expected %.9g, got %.9g (tolerance %.3g)%s",
+          "%s: %d of %d elements are wrong; first at %s: expected %.9g, got %.9g (tolerance "
+          "%.3g)%s",
           Name(path), pattern_.wrong, pattern_.size, IndexText(index), Expected(first), Got(first),
           first_tolerance_,
           mismatch_.pattern().empty() ? "" : absl::StrCat("; ", mismatch_.pattern()));
@@ -178,9 +178,7 @@ class TensorComparison {
 
  private:
   double Got(size_t i) const { return Decode(*got_.dtype, got_.bytes().data(), i); }
-  double Expected(size_t i) const {
-    return Decode(*expected_.dtype, expected_.bytes().data(), i);
-  }
+  double Expected(size_t i) const { return Decode(*expected_.dtype, expected_.bytes().data(), i); }
 
   void Seen(size_t i, double got, double expected) {
     if (got == 0) ++pattern_.zeros;
@@ -211,8 +209,8 @@ class TensorComparison {
       Seen(i, got, baseline);
       NumberClass kind = Classify(got);
       if (kind != NumberClass::kFinite) {
-        bool same = kind == Classify(baseline) ||
-                    kind == Classify(RoundTo(*expected_.dtype, reference));
+        bool same =
+            kind == Classify(baseline) || kind == Classify(RoundTo(*expected_.dtype, reference));
         if (!same) {
           MarkWrong(i, got, field.At(i));
           worst_ratio_ = kLargestRatio;
@@ -300,12 +298,11 @@ Comparison CompareTensors(const Tensor& expected, const Tensor* expected64, cons
                  absl::StrCat(Name(path), " has dtype ", expected.dtype_name,
                               ", which this worker cannot compare"));
   }
-  const Tensor* reference64 =
-      expected64 != nullptr && expected64->dtype.has_value() &&
-              expected64->shape == expected.shape &&
-              Components(*expected64->dtype) == Components(*expected.dtype)
-          ? expected64
-          : nullptr;
+  const Tensor* reference64 = expected64 != nullptr && expected64->dtype.has_value() &&
+                                      expected64->shape == expected.shape &&
+                                      Components(*expected64->dtype) == Components(*expected.dtype)
+                                  ? expected64
+                                  : nullptr;
   return TensorComparison(expected, reference64, got, options).Run(path, leaf);
 }
 

@@ -107,9 +107,8 @@ std::optional<Conclusion> Conclude(const std::vector<DeviceFinding>& findings) {
   for (const Meaning& meaning : kMeanings) {
     for (const DeviceFinding& finding : findings) {
       if (finding.kind != meaning.kind) continue;
-      return Conclusion{meaning.verdict,
-                        absl::StrCat(std::string(meaning.words), ": ", Words(finding)),
-                        {}};
+      return Conclusion{
+          meaning.verdict, absl::StrCat(std::string(meaning.words), ": ", Words(finding)), {}};
     }
   }
   return std::nullopt;

@@ -46,8 +46,8 @@ double RoundBinary(double value, int mantissa, int min_exponent, double largest)
   if (!std::isfinite(value) || value == 0) return value;
   int exponent = std::max(std::ilogb(value), min_exponent);
   // nearbyint rounds to nearest even in the default rounding mode.
-  double rounded = std::ldexp(std::nearbyint(std::ldexp(value, mantissa - exponent)),
-                              exponent - mantissa);
+  double rounded =
+      std::ldexp(std::nearbyint(std::ldexp(value, mantissa - exponent)), exponent - mantissa);
   if (std::abs(rounded) > largest) {
     return std::copysign(std::numeric_limits<double>::infinity(), value);
   }

@@ -121,8 +121,7 @@ absl::StatusOr<v1::EvaluationReport> Evaluator::Evaluate(const v1::KernelRequest
   absl::Duration start = options_.clock->Steady();
   Conclusion verified = Verify(work, std::get<std::string>(built));
   if (verified.passed() && options_.device->is_emulated()) verified = Count(work);
-  report.mutable_verify()->set_seconds(
-      absl::ToDoubleSeconds(options_.clock->Steady() - start));
+  report.mutable_verify()->set_seconds(absl::ToDoubleSeconds(options_.clock->Steady() - start));
   if (verified.passed() && last_stage == v1::ROLE_BENCHMARK) {
     report.mutable_verify()->add_notes("no times: an emulated device has none");
   }
@@ -130,8 +129,9 @@ absl::StatusOr<v1::EvaluationReport> Evaluator::Evaluate(const v1::KernelRequest
 }
 
 std::variant<std::vector<ExtensionSource>, Conclusion> Evaluator::Collect(Work& work) const {
-  auto collect = [&](const Parcel* init, const Parcel* inputs)
-      -> std::variant<std::vector<ExtensionSource>, Conclusion> {
+  auto collect =
+      [&](const Parcel* init,
+          const Parcel* inputs) -> std::variant<std::vector<ExtensionSource>, Conclusion> {
     auto role = options_.roles->Start(RoleKind::kCollect, options_.limits.role, {});
     if (!role.ok()) return ConcludeMachine(Annotate(role.status(), "collect process"));
     auto on_cancel = work.cancellation->OnCancel([process = role->get()] { process->Kill(); });
@@ -245,8 +245,8 @@ std::variant<std::string, Conclusion> Evaluator::Build(Work& work, Device::Purpo
     compile.set_cached(built->cached);
     compile.set_artifact_digest(JobKey(job));
   }
-  bool decides = first || (purpose == Device::Purpose::kCheck &&
-                           options_.nvcc_gate == Options::NvccGate::kOn);
+  bool decides =
+      first || (purpose == Device::Purpose::kCheck && options_.nvcc_gate == Options::NvccGate::kOn);
   if (decides && !built->outcome.ok()) {
     compile.set_log(built->outcome.log);
     compile.set_log_dropped_bytes(built->outcome.log_dropped_bytes);
@@ -322,7 +322,8 @@ Conclusion Evaluator::Verify(Work& work, const std::string& artifact) const {
 }
 
 Conclusion Evaluator::VerifyAtShapes(Work& work, const std::string& artifact) const {
-  auto held = options_.device->Lock(DeviceLock::Mode::kShared, [&work] { return work.cancelled(); });
+  auto held =
+      options_.device->Lock(DeviceLock::Mode::kShared, [&work] { return work.cancelled(); });
   if (!held.ok()) return ConcludeMachine(held.status());
   const v1::EvaluationOptions& wanted = work.request.options();
   work.report.mutable_verify()->set_scale(work.scale);

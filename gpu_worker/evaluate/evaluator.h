@@ -31,8 +31,8 @@ class Evaluator {
     RoleStarter* roles = nullptr;
     ReferenceCache* references = nullptr;
     const Clock* clock = nullptr;
-    std::string worker;         // name, for reports
-    std::string torch;          // version
+    std::string worker;  // name, for reports
+    std::string torch;   // version
     bool unsandboxed = false;
     EvaluationLimits limits;
     uint32_t public_seeds = 2;

@@ -45,8 +45,8 @@ std::vector<std::string> ModuleConstants(std::string_view line) {
   std::vector<std::string> names;
   for (std::string_view left = line.substr(0, sign); !left.empty();) {
     size_t comma = left.find(',');
-    std::string name(absl::StripAsciiWhitespace(
-        absl::string_view(left.data(), std::min(comma, left.size()))));
+    std::string name(
+        absl::StripAsciiWhitespace(absl::string_view(left.data(), std::min(comma, left.size()))));
     left.remove_prefix(comma == std::string_view::npos ? left.size() : comma + 1);
     if (name.empty() || name.find_first_of(" .[(") != std::string::npos) return {};
     names.push_back(std::move(name));
@@ -117,7 +117,8 @@ std::string CodeThatRuns(std::string_view solution) {
     line = WithoutComment(line);
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     if (std::string_view(" \t)]").find(line[0]) == std::string_view::npos) {
-      in_input_function = line.starts_with("def get_inputs") || line.starts_with("def get_init_inputs");
+      in_input_function =
+          line.starts_with("def get_inputs") || line.starts_with("def get_init_inputs");
       in_class = line.starts_with("class ");
       if (!ModuleConstants(line).empty()) {
         constants.push_back(std::string(line));

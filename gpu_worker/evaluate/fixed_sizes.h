@@ -17,8 +17,8 @@ namespace kmosaic {
 std::string CodeThatRuns(std::string_view solution);
 
 // Which of the reduced sizes (`shapes`: name -> reduced value; `sizes`: name -> value in
-// the reference's source) have their full value as an integer literal in CodeThatRuns(`solution`). Such
-// a solution may be right at full shapes and wrong at reduced ones. Name -> full value.
+// the reference's source) have their full value as an integer literal in CodeThatRuns(`solution`).
+// Such a solution may be right at full shapes and wrong at reduced ones. Name -> full value.
 std::map<std::string, int64_t> FixedSizes(std::string_view solution,
                                           const std::map<std::string, int64_t>& shapes,
                                           const std::map<std::string, int64_t>& sizes);

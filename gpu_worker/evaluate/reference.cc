@@ -150,7 +150,8 @@ Reference::Reference(Options options, RoleStarter* starter, ReferenceCache* cach
                    {"weight_seed", options_.weight_seed},
                    {"parameters", options_.want_parameters},
                    {"torch", options_.torch}};
-  for (const auto& [name, value] : options_.oracle.scaled_shapes()) identity["scaled"][name] = value;
+  for (const auto& [name, value] : options_.oracle.scaled_shapes())
+    identity["scaled"][name] = value;
   key_ = Sha256Hex(Dump(identity));
 }
 

@@ -44,7 +44,9 @@ constexpr std::array<Mark, 26> kMarks = {{
     {"threading", "thread"},
 }};
 
-bool IsWordCharacter(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+bool IsWordCharacter(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
 
 // The line without what follows # (not of a preprocessor) or //.
 std::string_view WithoutComment(std::string_view line) {

@@ -22,8 +22,8 @@
 // Where it comes from. Rounding errors of a sum of K terms grow like u sqrt(K) for
 // rounding that behaves randomly (Higham, "Accuracy and Stability of Numerical
 // Algorithms", 2nd ed., 2.8 and 4.2) relative to the root mean square of the partial
-// sums, which the result's own size stands for. The factor 4 and the baseline's error as the measure are what
-// low-precision attention kernels are commonly tested with (error at most a small
+// sums, which the result's own size stands for. The factor 4 and the baseline's error as the
+// measure are what low-precision attention kernels are commonly tested with (error at most a small
 // multiple of the eager implementation's error against a reference of higher precision).
 // The floor of 4096 terms (4 a = 1.5e-5 for float32) allows fast device functions, for
 // which the CUDA C++ Programming Guide ("Mathematical Functions") gives __expf
@@ -60,8 +60,7 @@ class ToleranceField {
  public:
   // `expected` is in the task's dtype and decides u; `expected64` is the same in float64
   // (same shape) or null, then `expected` stands in for it and a is doubled.
-  ToleranceField(const Tensor& expected, const Tensor* expected64,
-                 const ToleranceOptions& options);
+  ToleranceField(const Tensor& expected, const Tensor* expected64, const ToleranceOptions& options);
 
   // Real numbers in the tensor (elements, twice that for complex).
   size_t size() const { return size_; }

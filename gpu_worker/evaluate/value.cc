@@ -24,7 +24,8 @@ absl::Status Malformed(const std::string& what) {
 
 absl::StatusOr<Tensor> ParseTensor(const json& node, std::shared_ptr<const std::string> block) {
   Tensor tensor;
-  if (!node.contains("dtype") || !node["dtype"].is_string()) return Malformed("tensor has no dtype");
+  if (!node.contains("dtype") || !node["dtype"].is_string())
+    return Malformed("tensor has no dtype");
   tensor.dtype_name = node["dtype"].get<std::string>();
   tensor.dtype = ParseDType(tensor.dtype_name);
   if (!node.contains("shape") || !node["shape"].is_array()) return Malformed("tensor has no shape");
@@ -44,8 +45,8 @@ absl::StatusOr<Tensor> ParseTensor(const json& node, std::shared_ptr<const std::
   if (node.contains("device") && node["device"].is_string()) {
     tensor.device = node["device"].get<std::string>();
   }
-  if (!node.contains("offset") || !node["offset"].is_number_integer() ||
-      !node.contains("bytes") || !node["bytes"].is_number_integer()) {
+  if (!node.contains("offset") || !node["offset"].is_number_integer() || !node.contains("bytes") ||
+      !node["bytes"].is_number_integer()) {
     return Malformed("tensor has no offset or byte count");
   }
   int64_t offset = node["offset"].get<int64_t>();

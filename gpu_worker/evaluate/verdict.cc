@@ -12,7 +12,9 @@ namespace {
 
 constexpr size_t kReasonBytes = 4096;
 
-Conclusion Make(v1::Verdict verdict, std::string reason) { return {verdict, std::move(reason), {}}; }
+Conclusion Make(v1::Verdict verdict, std::string reason) {
+  return {verdict, std::move(reason), {}};
+}
 
 std::string SignalName(int number) {
   const char* name = sigabbrev_np(number);
@@ -68,9 +70,9 @@ Conclusion ConcludeFailure(const RoleFailure& failure, Untrusted whose, std::str
       return Make(solution ? v1::VERDICT_CRASHED : v1::VERDICT_INVALID_TASK,
                   absl::StrCat(who, " ended its process with exit code ", failure.exit_code, when));
     case Kind::kSignaled:
-      return Make(solution ? v1::VERDICT_CRASHED : v1::VERDICT_INVALID_TASK,
-                  absl::StrCat(who, " crashed with ", SignalName(failure.signal_number), when,
-                               detail));
+      return Make(
+          solution ? v1::VERDICT_CRASHED : v1::VERDICT_INVALID_TASK,
+          absl::StrCat(who, " crashed with ", SignalName(failure.signal_number), when, detail));
     case Kind::kProtocol:
       return Make(solution ? v1::VERDICT_TAMPERING : v1::VERDICT_INVALID_TASK,
                   absl::StrCat(who, " wrote to the channel of the evaluation", when, detail));

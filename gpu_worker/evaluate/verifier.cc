@@ -67,7 +67,6 @@ Value Zeros(Value value) {
   return value;
 }
 
-
 }  // namespace
 
 std::vector<uint64_t> PublicSeeds(uint32_t count) {
@@ -149,8 +148,8 @@ Conclusion Verifier::Run(v1::EvaluationReport* report) {
   verify.add_checks("public seeds");
   Value first_outputs;
   for (const CasePtr& task_case : cases) {
-    Conclusion checked = Check(candidate, *task_case,
-                               task_case == first_case_ ? &first_outputs : nullptr, report);
+    Conclusion checked =
+        Check(candidate, *task_case, task_case == first_case_ ? &first_outputs : nullptr, report);
     if (!checked.passed()) return finish(Explain(std::move(checked), *task_case));
     verify.set_public_seeds(verify.public_seeds() + 1);
   }
@@ -261,8 +260,10 @@ Conclusion Verifier::Check(Candidate& candidate, const TaskCase& task_case, Valu
     const auto& allowed = options_.oracle.mutable_inputs();
     // Input I is the I-th item of the list of inputs; its leaves share the prefix "[I]".
     size_t index = 0;
-    bool is_indexed = absl::SimpleAtoi(
-        changed->path.substr(std::min<size_t>(1, changed->path.size()), changed->path.find(']') - 1), &index);
+    bool is_indexed =
+        absl::SimpleAtoi(changed->path.substr(std::min<size_t>(1, changed->path.size()),
+                                              changed->path.find(']') - 1),
+                         &index);
     bool allowed_here =
         is_indexed && std::find(allowed.begin(), allowed.end(), index) != allowed.end();
     if (!allowed_here) {
@@ -315,8 +316,8 @@ Conclusion Verifier::CheckRepeat(Candidate& candidate, const TaskCase& task_case
   if (!checked.passed()) {
     if (IsWrongValue(checked.verdict)) {
       checked.verdict = v1::VERDICT_NONDETERMINISTIC;
-      checked.reason = absl::StrCat("right at the first call, wrong when the same inputs come again: ",
-                                    checked.reason);
+      checked.reason = absl::StrCat(
+          "right at the first call, wrong when the same inputs come again: ", checked.reason);
     }
     return checked;
   }
@@ -335,9 +336,8 @@ Conclusion Verifier::CheckSecondProcess(const TaskCase& task_case, const Value& 
   Conclusion checked = Check(candidate, task_case, &outputs, report);
   if (checked.passed()) {
     if (FirstDifference(first, outputs).has_value()) {
-      Note(options_.emulated
-               ? "another order of threads gives other bits, within tolerance"
-               : "a second process gives other bits, within tolerance");
+      Note(options_.emulated ? "another order of threads gives other bits, within tolerance"
+                             : "a second process gives other bits, within tolerance");
     }
     return checked;
   }
@@ -358,9 +358,9 @@ Conclusion Verifier::CheckSecondProcess(const TaskCase& task_case, const Value& 
         absl::StrCat("the result depends on memory that nothing wrote: ", checked.reason);
   } else {
     checked.verdict = v1::VERDICT_DATA_RACE;
-    checked.reason = absl::StrCat("right when threads run in one order, wrong in the reverse one ",
-                                  "(a missing barrier, or a race between blocks): ",
-                                  checked.reason);
+    checked.reason =
+        absl::StrCat("right when threads run in one order, wrong in the reverse one ",
+                     "(a missing barrier, or a race between blocks): ", checked.reason);
   }
   return checked;
 }
@@ -409,8 +409,9 @@ Conclusion Verifier::Explain(Conclusion wrong, const TaskCase& task_case) {
                                 "(a missing barrier, or a race between blocks): ", wrong.reason);
   } else if (reverse.mismatch.has_value() && wrong.mismatch.has_value() &&
              reverse.mismatch->wrong_elements() != wrong.mismatch->wrong_elements()) {
-    Note("the wrong result also depends on the order in which threads run: look for a missing "
-         "barrier or a race");
+    Note(
+        "the wrong result also depends on the order in which threads run: look for a missing "
+        "barrier or a race");
   }
   return wrong;
 }

@@ -35,9 +35,7 @@ grpc::Status KernelService::Evaluate(grpc::ServerContext* context,
 grpc::Status KernelService::Serve(grpc::ServerContext* context, const v1::KernelRequest& request,
                                   v1::Role last_stage, v1::KernelResponse* response) {
   auto refuse = [&](const absl::Status& status) {
-    options_.metrics->refused
-        .Add({{"code", absl::StatusCodeToString(status.code())}})
-        .Increment();
+    options_.metrics->refused.Add({{"code", absl::StatusCodeToString(status.code())}}).Increment();
     return ToGrpc(status);
   };
   if (options_.require_grants) {
@@ -51,8 +49,7 @@ grpc::Status KernelService::Serve(grpc::ServerContext* context, const v1::Kernel
   CallWatch::Guard watched(
       options_.watch, [context] { return context->IsCancelled(); }, &cancellation);
 
-  Slots* slots =
-      last_stage == v1::ROLE_COMPILE ? options_.compile_slots : options_.verify_slots;
+  Slots* slots = last_stage == v1::ROLE_COMPILE ? options_.compile_slots : options_.verify_slots;
   auto permit = slots->Acquire([&] { return cancellation.cancelled(); });
   if (!permit.ok()) return refuse(permit.status());
   std::string role = RoleName(last_stage);
@@ -62,8 +59,7 @@ grpc::Status KernelService::Serve(grpc::ServerContext* context, const v1::Kernel
 
   auto report = options_.evaluator->Evaluate(request, last_stage, &cancellation);
   if (!report.ok()) return refuse(report.status());
-  options_.metrics->evaluations
-      .Add({{"stage", role}, {"verdict", VerdictName(report->verdict())}})
+  options_.metrics->evaluations.Add({{"stage", role}, {"verdict", VerdictName(report->verdict())}})
       .Increment();
   if (report->has_compile()) {
     options_.metrics->compile_seconds

@@ -122,8 +122,7 @@ TEST_CASE("a builder that gives up leaves the work to the next waiter") {
   });
   waiting.wait();
   // One more caller waits on the key but is cancelled itself.
-  CHECK(absl::IsCancelled(
-      f.cache->GetOrBuild(Key(1), f.Good(), [] { return true; }).status()));
+  CHECK(absl::IsCancelled(f.cache->GetOrBuild(Key(1), f.Good(), [] { return true; }).status()));
   fail.count_down();
   auto second = f.cache->GetOrBuild(Key(1), f.Good(), kNever);
   first.join();

@@ -30,15 +30,17 @@ TEST_CASE("a single error after megabytes of warnings is what remains") {
     absl::StrAppend(&log, "a.cu:", i, ":1: warning: unused variable 'v", i, "'\n    ", i,
                     " | int v;\n      |     ^\n");
   }
-  log += "a.cu: In function 'void f()':\na.cu:9:3: error: expected ';' before 'return'\n"
-         "    9 |   int y\n      |        ^\n";
+  log +=
+      "a.cu: In function 'void f()':\na.cu:9:3: error: expected ';' before 'return'\n"
+      "    9 |   int y\n      |        ^\n";
   TrimmedLog trimmed = TrimLog(log, 2000, {});
   CHECK(Has(trimmed.text, "In function 'void f()'"));
   CHECK(Has(trimmed.text, "error: expected ';' before 'return'"));
   CHECK(Has(trimmed.text, "    9 |   int y"));
   CHECK(trimmed.text.size() < 2100);
   CHECK(trimmed.dropped_bytes > 500'000);
-  CHECK(Has(trimmed.text, absl::StrCat("[", trimmed.dropped_bytes, " bytes of compiler output left out]")));
+  CHECK(Has(trimmed.text,
+            absl::StrCat("[", trimmed.dropped_bytes, " bytes of compiler output left out]")));
 }
 
 TEST_CASE("of hundreds of errors the first are kept, in order, and the tools' own") {

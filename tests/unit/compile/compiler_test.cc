@@ -118,7 +118,8 @@ TEST_CASE("commands side by side all report, the last one waits for them") {
 TEST_CASE("trouble of the sandbox is a status, and the next try works") {
   Fixture f;
   f.runner.failure = absl::UnavailableError("bwrap is gone");
-  CHECK(absl::IsUnavailable(f.compiler->Compile(Job({{"cp", "kernel.cu", "out.so"}}), kNever).status()));
+  CHECK(absl::IsUnavailable(
+      f.compiler->Compile(Job({{"cp", "kernel.cu", "out.so"}}), kNever).status()));
   f.runner.failure = absl::OkStatus();
   CHECK(f.compiler->Compile(Job({{"cp", "kernel.cu", "out.so"}}), kNever)->outcome.ok());
 }

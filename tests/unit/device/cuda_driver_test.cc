@@ -25,8 +25,11 @@ TEST_CASE("a GPU is described by what the driver and NVML say") {
 }
 
 TEST_CASE("the suffix of an architecture is there where it has features of its own") {
-  auto [major, minor, arch] = GENERATE(table<int, int, std::string>(
-      {{8, 0, "sm_80"}, {8, 9, "sm_89"}, {9, 0, "sm_90a"}, {10, 0, "sm_100a"}, {12, 0, "sm_120a"}}));
+  auto [major, minor, arch] = GENERATE(table<int, int, std::string>({{8, 0, "sm_80"},
+                                                                     {8, 9, "sm_89"},
+                                                                     {9, 0, "sm_90a"},
+                                                                     {10, 0, "sm_100a"},
+                                                                     {12, 0, "sm_120a"}}));
   FakeGpu gpu;
   gpu.major = major;
   gpu.minor = minor;

@@ -3,10 +3,10 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "gpu_worker/compile/sandbox_runner.h"
 #include "gpu_worker/device/cuda_device.h"
 #include "gpu_worker/device/emulated_device.h"
 #include "gpu_worker/sandbox/compiler_sandbox.h"
-#include "gpu_worker/compile/sandbox_runner.h"
 #include "tests/unit/compile/temp_dir.h"
 #include "tests/unit/device/fake_driver.h"
 
@@ -45,8 +45,8 @@ struct FakeToolkit {
 
 std::unique_ptr<Device> MakeEmulated(const std::string& cache) {
   const char* python = std::getenv("KMOSAIC_PYTHON");
-  auto toolchain = FindToolchain(
-      {"", "", python != nullptr ? python : KMOSAIC_SOURCE_DIR "/.venv/bin/python"});
+  auto toolchain =
+      FindToolchain({"", "", python != nullptr ? python : KMOSAIC_SOURCE_DIR "/.venv/bin/python"});
   if (!toolchain.ok()) {
     std::cerr << "SKIPPED: " << toolchain.status() << "\n";
     return nullptr;
@@ -146,8 +146,7 @@ TEST_CASE("a GPU's labels, nodes and environment name this GPU alone") {
   SandboxAccess access = (*device)->access();
   CHECK(std::count(access.nodes.begin(), access.nodes.end(), "/dev/nvidia3") == 1);
   CHECK(std::count(access.nodes.begin(), access.nodes.end(), "/dev/nvidia0") == 0);
-  CHECK(access.environment[0] ==
-        std::string("CUDA_VISIBLE_DEVICES=GPU-") + testing::kFakeUuid);
+  CHECK(access.environment[0] == std::string("CUDA_VISIBLE_DEVICES=GPU-") + testing::kFakeUuid);
 }
 
 TEST_CASE("a driver older than the toolkit and a missing nvcc are refused in words") {
@@ -169,8 +168,7 @@ TEST_CASE("workers of one host agree on who has a GPU") {
   auto other = toolkit.Cuda();
   auto held = (*one)->Lock(DeviceLock::Mode::kExclusive, [] { return true; });
   REQUIRE(held.ok());
-  CHECK(absl::IsCancelled(
-      (*other)->Lock(DeviceLock::Mode::kShared, [] { return true; }).status()));
+  CHECK(absl::IsCancelled((*other)->Lock(DeviceLock::Mode::kShared, [] { return true; }).status()));
 }
 
 }  // namespace

@@ -28,7 +28,8 @@ struct Task {
   CompareOptions options;
 
   Task(DType dtype, std::vector<int64_t> shape, const std::vector<double>& exact)
-      : expected(TensorOf(dtype, shape, exact)), expected64(TensorOf(DType::kFloat64, shape, exact)) {}
+      : expected(TensorOf(dtype, shape, exact)),
+        expected64(TensorOf(DType::kFloat64, shape, exact)) {}
 
   Comparison Judge(const std::vector<double>& numbers) const {
     return Judge(TensorOf(*expected.tensor.dtype, expected.tensor.shape, numbers));
@@ -69,7 +70,8 @@ double Tf32(double x) {
   return std::ldexp(std::nearbyint(std::ldexp(x, 10 - std::ilogb(x))), std::ilogb(x) - 10);
 }
 
-TEST_CASE("outputs far below any fixed tolerance are judged: zeros and the mean fail on a wide softmax") {
+TEST_CASE(
+    "outputs far below any fixed tolerance are judged: zeros and the mean fail on a wide softmax") {
   // Largest value about 1e-4, most below 1e-5.
   Task task(DType::kFloat32, {1, 65536}, Softmax(Normal(65536, 1)));
   Comparison zeros = task.Judge(Filled(65536, 0));
@@ -268,7 +270,8 @@ TEST_CASE("structure, shape, dtype and place come before values") {
   CHECK(verdict(TensorOf(DType::kFloat32, {4}, {1, 2, 3, 4})) == v1::VERDICT_WRONG_SHAPE);
   CHECK(verdict(TensorOf(DType::kFloat32, {}, {1})) == v1::VERDICT_WRONG_SHAPE);
   CHECK(verdict(TensorOf(DType::kFloat64, {2, 2}, {1, 2, 3, 4})) == v1::VERDICT_WRONG_DTYPE);
-  CHECK(verdict(TensorOf(DType::kFloat32, {2, 2}, {1, 2, 3, 4}, "cpu")) == v1::VERDICT_WRONG_LAYOUT);
+  CHECK(verdict(TensorOf(DType::kFloat32, {2, 2}, {1, 2, 3, 4}, "cpu")) ==
+        v1::VERDICT_WRONG_LAYOUT);
   CHECK(verdict(TupleOf({expected})) == v1::VERDICT_WRONG_SHAPE);
   CHECK(verdict(Value()) == v1::VERDICT_WRONG_SHAPE);
   CHECK(CompareOutputs(TupleOf({expected, expected}), nullptr, TupleOf({expected}), {}).verdict ==
@@ -278,8 +281,7 @@ TEST_CASE("structure, shape, dtype and place come before values") {
 TEST_CASE("a second output is compared too") {
   Value right = TensorOf(DType::kFloat32, {2}, {1, 2});
   Value wrong = TensorOf(DType::kFloat32, {2}, {1, 3});
-  Comparison result =
-      CompareOutputs(TupleOf({right, right}), nullptr, TupleOf({right, wrong}), {});
+  Comparison result = CompareOutputs(TupleOf({right, right}), nullptr, TupleOf({right, wrong}), {});
   CHECK(result.verdict == v1::VERDICT_WRONG_OUTPUT);
   CHECK(result.mismatch->output() == 1);
 }

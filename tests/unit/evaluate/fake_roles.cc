@@ -65,12 +65,8 @@ std::string DoubleBlock(const std::vector<float>& numbers) {
 }  // namespace
 
 json FloatNode(size_t count) {
-  return {{"k", "tensor"},
-          {"dtype", "float32"},
-          {"shape", json::array({count})},
-          {"device", "cuda:0"},
-          {"offset", 0},
-          {"bytes", count * 4}};
+  return {{"k", "tensor"},      {"dtype", "float32"}, {"shape", json::array({count})},
+          {"device", "cuda:0"}, {"offset", 0},        {"bytes", count * 4}};
 }
 
 std::string FloatBlock(const std::vector<float>& numbers) {
@@ -90,8 +86,9 @@ absl::StatusOr<std::unique_ptr<Role>> FakeRoles::Start(RoleKind kind, const Role
   if (!start_failure.ok()) return start_failure;
   if (kind == RoleKind::kCollect) {
     ++collects;
-    return std::make_unique<FakeRole>(
-        [this](const json&, const std::vector<int>&) { return FakeAnswer{collect_reply, {}, {}}; });
+    return std::make_unique<FakeRole>([this](const json&, const std::vector<int>&) {
+      return FakeAnswer{collect_reply, {}, {}};
+    });
   }
   if (kind == RoleKind::kReference) {
     ++references;
@@ -116,9 +113,12 @@ absl::StatusOr<std::unique_ptr<Role>> FakeRoles::Start(RoleKind kind, const Role
       json expected64 = FloatNode(kSize);
       expected64["dtype"] = "float64";
       expected64["bytes"] = kSize * 8;
-      answer.message = {{"ok", true},          {"inputs", TupleNode()},
-                        {"expected", FloatNode(kSize)}, {"expected64", expected64},
-                        {"parameters", nullptr}, {"reduction", 1},
+      answer.message = {{"ok", true},
+                        {"inputs", TupleNode()},
+                        {"expected", FloatNode(kSize)},
+                        {"expected64", expected64},
+                        {"parameters", nullptr},
+                        {"reduction", 1},
                         {"notes", json::array()}};
       answer.blocks = {FloatBlock(given), FloatBlock(expected), DoubleBlock(expected)};
       return answer;

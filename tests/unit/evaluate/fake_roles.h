@@ -40,9 +40,9 @@ struct CandidateAnswer {
   std::optional<std::vector<float>> inputs_after;  // default: unchanged
   std::optional<uint64_t> launches = 1;
   nlohmann::json findings = nlohmann::json::array();
-  nlohmann::json refusal;                  // replaces the answer
-  std::optional<RoleFailure> failure;      // the process ends
-  std::string report;                      // written before it ends
+  nlohmann::json refusal;              // replaces the answer
+  std::optional<RoleFailure> failure;  // the process ends
+  std::string report;                  // written before it ends
   nlohmann::json extra = nlohmann::json::object();
 };
 

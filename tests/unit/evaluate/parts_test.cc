@@ -30,9 +30,9 @@ TEST_CASE("labels come from code, not from comments, and never twice") {
       "        return my.torch_matmul_custom(x)\n"
       "    except RuntimeError:\n"
       "        return torch.matmul(x, x)\n";
-  CHECK(SourceLabels(source) ==
-        std::vector<std::string>{"library call: cublas (line 8)", "try/except (line 14)",
-                                 "library call: torch.matmul (line 15)"});
+  CHECK(SourceLabels(source) == std::vector<std::string>{"library call: cublas (line 8)",
+                                                         "try/except (line 14)",
+                                                         "library call: torch.matmul (line 15)"});
   CHECK(SourceLabels("").empty());
   CHECK(SourceLabels("/* never closed").empty());
 }
@@ -61,8 +61,8 @@ TEST_CASE("findings from a hostile process are bounded") {
 }
 
 TEST_CASE("the worst finding decides") {
-  auto findings = ParseFindings(json::array(
-      {{{"kind", "race"}}, {{"kind", "illegal_launch"}}, {{"kind", "out_of_bounds"}}}));
+  auto findings = ParseFindings(
+      json::array({{{"kind", "race"}}, {{"kind", "illegal_launch"}}, {{"kind", "out_of_bounds"}}}));
   CHECK(Conclude(findings)->verdict == v1::VERDICT_OUT_OF_BOUNDS);
   CHECK(Notes(findings) == std::vector<std::string>{"race: a kernel"});
   CHECK_FALSE(Conclude(ParseFindings(json::array({{{"kind", "race"}}}))).has_value());
@@ -129,7 +129,9 @@ TEST_CASE("a cancellation reaches callbacks set before and after, once") {
   Cancellation cancellation;
   int called = 0;
   auto before = cancellation.OnCancel([&] { ++called; });
-  { auto removed = cancellation.OnCancel([&] { called += 100; }); }
+  {
+    auto removed = cancellation.OnCancel([&] { called += 100; });
+  }
   cancellation.Cancel();
   cancellation.Cancel();
   CHECK(called == 1);

@@ -19,7 +19,8 @@ std::shared_ptr<const std::string> Block(size_t size) {
 }
 
 TEST_CASE("every node that is not as agreed is refused, none is followed out of its block") {
-  json good = {{"k", "tensor"}, {"dtype", "float32"}, {"shape", {2, 3}}, {"offset", 8}, {"bytes", 24}};
+  json good = {
+      {"k", "tensor"}, {"dtype", "float32"}, {"shape", {2, 3}}, {"offset", 8}, {"bytes", 24}};
   REQUIRE(ParseValue(good, Block(32)).ok());
   auto broken = [&](const char* key, json value) {
     json node = good;

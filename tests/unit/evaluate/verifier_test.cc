@@ -277,7 +277,10 @@ TEST_CASE("what the device saw decides whatever the outputs are") {
       {"device_assert", v1::VERDICT_RUNTIME_ERROR},
       {"unsupported", v1::VERDICT_UNSUPPORTED},
   }));
-  json finding = {{"kind", kind}, {"kernel", "k"}, {"block", {1, 0, 0}}, {"thread", {2, 0, 0}},
+  json finding = {{"kind", kind},
+                  {"kernel", "k"},
+                  {"block", {1, 0, 0}},
+                  {"thread", {2, 0, 0}},
                   {"detail", "byte 1024 of 1024"}};
   SECTION("in the answer") {
     f.roles.candidate = [finding](const CandidateProcess& p) {
@@ -365,8 +368,12 @@ TEST_CASE("an answer that is none is tampering") {
   Fixture f;
   f.roles.candidate = [](const CandidateProcess& p) {
     CandidateAnswer answer = Right(p);
-    answer.extra = {{"outputs", {{"k", "tensor"}, {"dtype", "float32"}, {"shape", {1 << 30}},
-                                 {"offset", 0}, {"bytes", int64_t{4} << 30}}}};
+    answer.extra = {{"outputs",
+                     {{"k", "tensor"},
+                      {"dtype", "float32"},
+                      {"shape", {1 << 30}},
+                      {"offset", 0},
+                      {"bytes", int64_t{4} << 30}}}};
     return answer;
   };
   CHECK(f.Verify().verdict == v1::VERDICT_TAMPERING);
@@ -384,7 +391,9 @@ TEST_CASE("a reference that does not run makes the task invalid, with its error"
 
 TEST_CASE("a task whose outputs are zero whatever comes in judges nobody") {
   Fixture f;
-  f.roles.reference = [](const std::vector<float>& x) { return std::vector<float>(x.size(), 0.0F); };
+  f.roles.reference = [](const std::vector<float>& x) {
+    return std::vector<float>(x.size(), 0.0F);
+  };
   f.roles.candidate = [](const CandidateProcess& p) {
     return CandidateAnswer{std::vector<float>(p.inputs.size(), 0.0F)};
   };

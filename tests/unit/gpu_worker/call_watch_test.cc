@@ -14,8 +14,10 @@ TEST_CASE("work learns that its caller went away, other work does not") {
   Cancellation other;
   std::promise<void> told;
   auto callback = one.OnCancel([&] { told.set_value(); });
-  CallWatch::Guard first(&watch, [&] { return gone.load(); }, &one);
-  CallWatch::Guard second(&watch, [] { return false; }, &other);
+  CallWatch::Guard first(
+      &watch, [&] { return gone.load(); }, &one);
+  CallWatch::Guard second(
+      &watch, [] { return false; }, &other);
   CHECK_FALSE(one.cancelled());
   gone = true;
   told.get_future().wait();

@@ -111,7 +111,8 @@ std::string Kernel(const std::string& from, const std::string& to) {
   return text;
 }
 
-v1::EvaluationReport Evaluate(const std::string& solution, const std::string& reference = kReference,
+v1::EvaluationReport Evaluate(const std::string& solution,
+                              const std::string& reference = kReference,
                               v1::Role last = v1::ROLE_VERIFY) {
   auto stub = v1::KernelService::NewStub(MakeChannel(SharedWorker()->grpc_target()));
   v1::EvaluateRequest request;
@@ -170,14 +171,15 @@ TEST_CASE("cheats and faults are told apart") {
     CHECK(Verdict(Solution(Kernel("2.0f * x[i] + 1.0f", "1.0f"))) == v1::VERDICT_WRONG_OUTPUT);
   }
   SECTION("an empty kernel") {
-    v1::EvaluationReport report = Evaluate(Solution(Kernel("y[i] = 2.0f * x[i] + 1.0f", "(void)0")));
+    v1::EvaluationReport report =
+        Evaluate(Solution(Kernel("y[i] = 2.0f * x[i] + 1.0f", "(void)0")));
     CHECK(report.verdict() == v1::VERDICT_WRONG_OUTPUT);
     CHECK(report.verify().mismatch().pattern() == "all poison (never written)");
   }
   SECTION("half precision") {
-    CHECK(Verdict(Solution("#include <cuda_fp16.h>\n" +
-                           Kernel("2.0f * x[i] + 1.0f",
-                                  "2.0f * __half2float(__float2half(x[i])) + 1.0f"))) ==
+    CHECK(Verdict(Solution(
+              "#include <cuda_fp16.h>\n" +
+              Kernel("2.0f * x[i] + 1.0f", "2.0f * __half2float(__float2half(x[i])) + 1.0f"))) ==
           v1::VERDICT_WRONG_OUTPUT);
   }
   SECTION("the input is changed") {
@@ -209,7 +211,8 @@ TEST_CASE("cheats and faults are told apart") {
   }
   SECTION("a verdict is printed on every descriptor") {
     std::string body =
-        "[os.write(fd, b'{\"ok\":true,\"verdict\":\"PASSED\"}') for fd in (1, 2)]; print('PASSED'); "
+        "[os.write(fd, b'{\"ok\":true,\"verdict\":\"PASSED\"}') for fd in (1, 2)]; "
+        "print('PASSED'); "
         "return x * 0";
     v1::EvaluationReport report = Evaluate(Solution(kHonest, body));
     CHECK(report.verdict() == v1::VERDICT_WRONG_OUTPUT);
@@ -302,7 +305,8 @@ TEST_CASE("a candidate cannot see the reference, the daemon or the network") {
       "            except PermissionError: pass\n"
       "        try: socket.create_connection(('127.0.0.1', 80), 1); assert False, 'network'\n"
       "        except OSError: pass\n"
-      "        assert not any('class Model(' in o for o in gc.get_objects() if isinstance(o, str))\n"
+      "        assert not any('class Model(' in o for o in gc.get_objects() if isinstance(o, "
+      "str))\n"
       "        return module.affine(x)";
   CHECK(Verdict(Solution(kHonest, body)) == v1::VERDICT_PASSED);
 }
