@@ -288,6 +288,8 @@ void RegisterWorker(Placement& placement) {
   v1::RoleSlots& slots = *worker.add_slots();
   slots.set_role(v1::ROLE_VERIFY);
   slots.set_total(1);
+  // It gets work from its second call on: the first one's reply brings the key of grants.
+  placement.Sync(worker);
   placement.Sync(worker);
 }
 
