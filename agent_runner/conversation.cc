@@ -45,9 +45,8 @@ v1::FailureClass ClassOf(LlmError::Kind kind) {
 }
 
 LogFields ItemFields(const v1::LeaseToken& token) {
-  return {{"job", token.item().job()},
-          {"item", token.item().number()},
-          {"attempt", token.attempt()}};
+  return {
+      {"job", token.item().job()}, {"item", token.item().number()}, {"attempt", token.attempt()}};
 }
 
 }  // namespace
@@ -78,8 +77,7 @@ Conversation::Order Conversation::order() const {
 void Conversation::Run() {
   absl::StatusOr<std::shared_ptr<LlmClient>> llm = services_.endpoints.Get(job_->endpoint());
   if (!llm.ok()) {
-    Release(v1::FAILURE_CLASS_FINAL, std::string(llm.status().message()), "",
-            absl::ZeroDuration());
+    Release(v1::FAILURE_CLASS_FINAL, std::string(llm.status().message()), "", absl::ZeroDuration());
     return;
   }
   llm_ = *std::move(llm);
@@ -155,15 +153,15 @@ Conversation::Next Conversation::OnLlmError(const LlmError& error) {
   fields["kind"] = LlmErrorName(error.kind);
   LogWarning("no reply from the endpoint, the conversation is put back", fields);
   Release(ClassOf(error.kind),
-          absl::StrCat("endpoint '", job_->endpoint().name(), "': ", LlmErrorName(error.kind),
-                       ": ", error.message),
+          absl::StrCat("endpoint '", job_->endpoint().name(), "': ", LlmErrorName(error.kind), ": ",
+                       error.message),
           "", error.retry_after);
   return Next::kOver;
 }
 
 Conversation::Next Conversation::OnOverflow(const CallModel& call, const LlmError& error) {
-  uint32_t window = hints_.window_tokens > 0 ? hints_.window_tokens
-                                             : job_->budget().context_tokens();
+  uint32_t window =
+      hints_.window_tokens > 0 ? hints_.window_tokens : job_->budget().context_tokens();
   uint32_t named = error.window_tokens;
   if (window == 0 && named == 0) {
     named = static_cast<uint32_t>(EstimateTokens(call.messages)) + call.sampling.max_tokens();
@@ -254,16 +252,16 @@ bool Conversation::Record(v1::Step step) {
   v1::RecordStepRequest request;
   *request.mutable_token() = token();
   *request.mutable_step() = step;
-  absl::Status status = Insist(
-      "record_step", [&] { return services_.coordinator.RecordStep(request, stop_verbs_); });
+  absl::Status status =
+      Insist("record_step", [&] { return services_.coordinator.RecordStep(request, stop_verbs_); });
   if (status.ok()) {
     steps_.push_back(std::move(step));
     return true;
   }
   if (IsFinal(status)) {
     Release(v1::FAILURE_CLASS_FINAL,
-            absl::StrCat("step ", step.number(), " was refused: ", std::string(status.message())), "",
-            absl::ZeroDuration());
+            absl::StrCat("step ", step.number(), " was refused: ", std::string(status.message())),
+            "", absl::ZeroDuration());
   } else {
     Ended(absl::IsCancelled(status) ? "given_up" : "lost");
   }

@@ -19,8 +19,7 @@ template <typename Request, typename Response>
 absl::StatusOr<Response> Call(Stub& stub,
                               grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
                                                            Response*),
-                              const Request& request, absl::Duration timeout,
-                              CancelToken* cancel) {
+                              const Request& request, absl::Duration timeout, CancelToken* cancel) {
   grpc::ClientContext context;
   SetDeadline(context, timeout);
   Response response;
@@ -40,8 +39,8 @@ absl::StatusOr<Response> Call(Stub& stub,
 CoordinatorClient::CoordinatorClient(std::shared_ptr<grpc::Channel> channel)
     : stub_(v1::RunnerService::NewStub(std::move(channel))) {}
 
-absl::StatusOr<v1::RunnerSyncResponse> CoordinatorClient::Sync(
-    const v1::RunnerSyncRequest& request, absl::Duration timeout) {
+absl::StatusOr<v1::RunnerSyncResponse> CoordinatorClient::Sync(const v1::RunnerSyncRequest& request,
+                                                               absl::Duration timeout) {
   return Call(*stub_, &Stub::Sync, request, timeout, nullptr);
 }
 

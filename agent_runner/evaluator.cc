@@ -94,8 +94,8 @@ EvaluationOutcome Evaluator::RunStage(v1::Role role, const EvaluationJob& job,
       if (cancel.cancelled()) return EvaluationCancelled{};
       if (absl::IsInvalidArgument(report.status())) {
         return EvaluationFailure{v1::FAILURE_CLASS_FINAL,
-                                 absl::StrCat(RoleName(role), " on ", worker, " was refused: ",
-                                              report.status().message()),
+                                 absl::StrCat(RoleName(role), " on ", worker,
+                                              " was refused: ", report.status().message()),
                                  worker, absl::ZeroDuration()};
       }
       if (report.ok()) ++infrastructure;

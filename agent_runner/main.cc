@@ -91,11 +91,10 @@ int Run(RunnerOptions& flags) {
   Evaluator evaluator(coordinator, clock, metrics, evaluation);
   LlmClient::Options calls;
   calls.patience = flags.endpoint_patience;
-  EndpointPool endpoints(clock, calls,
-                         [&metrics](const v1::Endpoint& endpoint, const std::string& outcome,
-                                    const v1::ModelReply* reply) {
-                           CountCall(metrics, endpoint, outcome, reply);
-                         });
+  EndpointPool endpoints(
+      clock, calls,
+      [&metrics](const v1::Endpoint& endpoint, const std::string& outcome,
+                 const v1::ModelReply* reply) { CountCall(metrics, endpoint, outcome, reply); });
   ConversationServices services{coordinator, evaluator, endpoints, *guidance,
                                 clock,       metrics,   flags.name};
 

@@ -16,8 +16,8 @@ struct RunnerMetrics {
         llm_tokens(metrics.Counter("kmosaic_llm_tokens_total",
                                    "Tokens of replies, by endpoint, model and kind "
                                    "(prompt, completion, reasoning: part of completion).")),
-        llm_cost_usd(metrics.Counter("kmosaic_llm_cost_usd_total",
-                                     "Money spent, by endpoint and model.")),
+        llm_cost_usd(
+            metrics.Counter("kmosaic_llm_cost_usd_total", "Money spent, by endpoint and model.")),
         conversations(metrics.Gauge("kmosaic_conversations", "Conversations held now.").Add({})),
         conversations_ended(metrics.Counter("kmosaic_conversations_ended_total",
                                             "Conversations that ended here, by outcome: a stop "

@@ -165,7 +165,8 @@ bool DefinesCudaEntry(std::string_view code, const std::string& function) {
   if (!extern_c) return false;
   for (size_t at = text.find(function); at != std::string::npos; at = text.find(function, at + 1)) {
     size_t after = at + function.size();
-    if ((at > 0 && IsIdentifier(text[at - 1])) || (after < text.size() && IsIdentifier(text[after]))) {
+    if ((at > 0 && IsIdentifier(text[at - 1])) ||
+        (after < text.size() && IsIdentifier(text[after]))) {
       continue;
     }
     size_t open = text.find_first_not_of(" \t\n", after);

@@ -53,8 +53,8 @@ std::optional<FittedContext> FitContext(const Messages& earlier, const v1::ChatM
     messages.erase(messages.begin() + kHead + 1, messages.begin() + kHead + 3);
     trimmed = true;
   }
-  uint32_t least = limits.max_tokens == 0 ? kLeastReplyTokens
-                                          : std::min(kLeastReplyTokens, limits.max_tokens);
+  uint32_t least =
+      limits.max_tokens == 0 ? kLeastReplyTokens : std::min(kLeastReplyTokens, limits.max_tokens);
   uint32_t cap = CapFor(messages, limits, std::min(half, least));
   if (cap == 0) return std::nullopt;
   return FittedContext{std::move(messages), limits.max_tokens == 0 ? 0 : cap, trimmed};

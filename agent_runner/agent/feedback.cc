@@ -93,13 +93,15 @@ std::string Headline(v1::Verdict verdict) {
 std::string Number(double value) { return absl::StrFormat("%.6g", value); }
 
 std::string MismatchText(const v1::Mismatch& mismatch) {
-  std::string text = absl::StrCat("Output ", mismatch.output(), ": ", mismatch.wrong_elements(),
-                                  " of ", mismatch.elements(), " elements are outside the tolerance");
+  std::string text =
+      absl::StrCat("Output ", mismatch.output(), ": ", mismatch.wrong_elements(), " of ",
+                   mismatch.elements(), " elements are outside the tolerance");
   if (!mismatch.pattern().empty()) absl::StrAppend(&text, "; pattern: ", mismatch.pattern());
   absl::StrAppend(&text, ".\n");
   if (!mismatch.has_public_seed()) {
-    absl::StrAppend(&text, "It shows on inputs that are kept secret; the public ones passed. Think "
-                           "of other sizes and values than the usual ones.\n");
+    absl::StrAppend(&text,
+                    "It shows on inputs that are kept secret; the public ones passed. Think "
+                    "of other sizes and values than the usual ones.\n");
     return text;
   }
   absl::StrAppend(&text, "At index [", absl::StrJoin(mismatch.index(), ", "), "]: expected ",
@@ -133,7 +135,8 @@ std::string VerdictFeedback(const v1::EvaluationReport& report) {
   bool compile = verdict == v1::VERDICT_COMPILE_ERROR || verdict == v1::VERDICT_COMPILE_TIMEOUT ||
                  verdict == v1::VERDICT_COMPILE_RESOURCES || verdict == v1::VERDICT_UNSUPPORTED;
   if (compile && !report.compile().log().empty()) {
-    absl::StrAppend(&text, "\n", Fenced("", std::string(TruncateUtf8(report.compile().log(), kLogBytes))));
+    absl::StrAppend(&text, "\n",
+                    Fenced("", std::string(TruncateUtf8(report.compile().log(), kLogBytes))));
   }
   if (ShowsOutput(verdict) && !report.output().empty()) {
     absl::StrAppend(&text, "\nIt printed last:\n\n",
@@ -168,8 +171,8 @@ std::string MeasureText(const v1::EvaluationReport& report) {
 
 std::string NoVersionFeedback(NoVersion kind, const EntryPoint& entry, uint32_t max_tokens) {
   bool cuda = entry.contract == v1::CONTRACT_CUDA;
-  std::string point = cuda ? absl::StrCat("the function `extern \"C\" ", entry.function, "`")
-                           : "`class ModelNew`";
+  std::string point =
+      cuda ? absl::StrCat("the function `extern \"C\" ", entry.function, "`") : "`class ModelNew`";
   std::string text;
   switch (kind) {
     case NoVersion::kTruncated:
@@ -203,13 +206,12 @@ std::string NoVersionFeedback(NoVersion kind, const EntryPoint& entry, uint32_t 
 }
 
 std::string ResubmissionFeedback(uint32_t turn, const v1::EvaluationReport& report) {
-  std::string text =
-      absl::StrCat("This is the same file as in your reply number ", turn,
-                   ", so it was not run again. What was found then holds:\n\n",
-                   VerdictFeedback(report), MeasureText(report),
-                   report.verdict() == v1::VERDICT_PASSED
-                       ? "\nGive a version that does something differently.\n"
-                       : "\nChange what causes it, or take another approach.\n");
+  std::string text = absl::StrCat("This is the same file as in your reply number ", turn,
+                                  ", so it was not run again. What was found then holds:\n\n",
+                                  VerdictFeedback(report), MeasureText(report),
+                                  report.verdict() == v1::VERDICT_PASSED
+                                      ? "\nGive a version that does something differently.\n"
+                                      : "\nChange what causes it, or take another approach.\n");
   return text;
 }
 
@@ -228,8 +230,8 @@ std::string RollbackFeedback(const v1::EvaluationReport& last, const v1::TurnRes
   if (last.verdict() == v1::VERDICT_PASSED) {
     absl::StrAppend(&text, MeasureText(last), "That is no gain over the best version.\n");
   }
-  absl::StrAppend(&text, "\nThis version is dropped. The best version stays; ",
-                  "it measured:\n", MeasureText(best.report()), "\nGo on from the best version:\n\n",
+  absl::StrAppend(&text, "\nThis version is dropped. The best version stays; ", "it measured:\n",
+                  MeasureText(best.report()), "\nGo on from the best version:\n\n",
                   Fenced(FenceInfo(best.solution().contract()), best.solution().source()),
                   "\nTry another improvement and give the whole file.\n");
   return text;

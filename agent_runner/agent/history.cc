@@ -9,9 +9,9 @@ namespace kmosaic {
 namespace {
 
 constexpr std::pair<NoVersion, const char*> kNames[] = {
-    {NoVersion::kTruncated, "truncated"},  {NoVersion::kNoEntryPoint, "no_entry_point"},
-    {NoVersion::kUnfenced, "unfenced"},    {NoVersion::kNoCode, "no_code"},
-    {NoVersion::kEmpty, "empty"},          {NoVersion::kDegenerate, "degenerate"},
+    {NoVersion::kTruncated, "truncated"}, {NoVersion::kNoEntryPoint, "no_entry_point"},
+    {NoVersion::kUnfenced, "unfenced"},   {NoVersion::kNoCode, "no_code"},
+    {NoVersion::kEmpty, "empty"},         {NoVersion::kDegenerate, "degenerate"},
 };
 
 absl::Time TimeOf(const v1::Step& step) {
@@ -59,8 +59,8 @@ void AddResult(const v1::TurnResult& result, uint32_t number, History* history) 
 
   bool repeated = false;
   if (none == NoVersion::kNone) {
-    auto [entry, is_new] =
-        history->judged.try_emplace(result.solution_digest(), History::Judged{history->turns, &result});
+    auto [entry, is_new] = history->judged.try_emplace(result.solution_digest(),
+                                                       History::Judged{history->turns, &result});
     repeated = !is_new;
     if (repeated) history->repeats_turn = entry->second.turn;
     history->last_judged = &result;

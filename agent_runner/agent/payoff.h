@@ -9,10 +9,10 @@ namespace kmosaic {
 // What OPTIMISE goes by.
 struct Measure {
   enum class Kind {
-    kNone,      // nothing was measured: there is nothing to optimise by
-    kSpeedup,   // eager time over median time on a GPU; larger is better
-    kTime,      // median microseconds where no baseline was measured; smaller is better
-    kWork,      // counted work of the emulated device, an estimate; smaller is better
+    kNone,     // nothing was measured: there is nothing to optimise by
+    kSpeedup,  // eager time over median time on a GPU; larger is better
+    kTime,     // median microseconds where no baseline was measured; smaller is better
+    kWork,     // counted work of the emulated device, an estimate; smaller is better
   };
   Kind kind = Kind::kNone;
   double value = 0;

@@ -59,7 +59,8 @@ bool Shows(const v1::ViewSet& views, v1::View view) {
 }
 
 void AppendSection(const std::string& title, const std::string& text, std::string* prompt) {
-  absl::StrAppend(prompt, "\n## ", title, "\n\n", text, text.empty() || text.back() != '\n' ? "\n" : "");
+  absl::StrAppend(prompt, "\n## ", title, "\n\n", text,
+                  text.empty() || text.back() != '\n' ? "\n" : "");
 }
 
 }  // namespace
@@ -82,8 +83,8 @@ std::string Fenced(const std::string& info, const std::string& text) {
 
 std::string SystemPrompt(const v1::JobSpec& job, const v1::TaskSpec& task) {
   std::string prompt = kRole;
-  absl::StrAppend(&prompt, "\n",
-                  task.contract() == v1::CONTRACT_CUDA ? kCudaRules : kModelNewRules, kCommonRules);
+  absl::StrAppend(&prompt, "\n", task.contract() == v1::CONTRACT_CUDA ? kCudaRules : kModelNewRules,
+                  kCommonRules);
   if (job.evaluation().device() == v1::DEVICE_KIND_EMULATED) {
     absl::StrAppend(&prompt, "\n", kEmulatedRules);
   }
@@ -108,10 +109,10 @@ std::string TaskPrompt(const v1::TaskSpec& task, const v1::ViewSet& views,
   }
   if (Shows(views, v1::VIEW_SPEC)) AppendSection("Specification", task.spec(), &prompt);
   if (task.contract() == v1::CONTRACT_CUDA) {
-    AppendSection("Entry point",
-                  Fenced("cuda", absl::StrCat("extern \"C\" ", task.oracle().entry().prototype(),
-                                              ";")),
-                  &prompt);
+    AppendSection(
+        "Entry point",
+        Fenced("cuda", absl::StrCat("extern \"C\" ", task.oracle().entry().prototype(), ";")),
+        &prompt);
   }
   if (task.oracle().mutable_inputs_size() > 0) {
     AppendSection("Inputs that may be changed",

@@ -154,9 +154,8 @@ std::optional<Stop> StopWhenVerified(const v1::JobSpec& job, const History& hist
     return stop(v1::STOP_REASON_SOLVED, "verified; its optimisation turns are used up");
   }
   if (history.unpaid_in_a_row >= kUnpaidOptimisations) {
-    return stop(v1::STOP_REASON_SOLVED,
-                absl::StrCat("verified; ", kUnpaidOptimisations,
-                             " optimisations in a row gave nothing"));
+    return stop(v1::STOP_REASON_SOLVED, absl::StrCat("verified; ", kUnpaidOptimisations,
+                                                     " optimisations in a row gave nothing"));
   }
   return std::nullopt;
 }
@@ -180,14 +179,14 @@ std::optional<Stop> StopNow(const ConversationSpec& spec, const History& history
                 absl::StrCat(kDegenerateReplies, " replies in a row were empty or repetitions"));
   }
   if (history.resubmissions_in_a_row >= kResubmissions) {
-    return stop(v1::STOP_REASON_NO_PROGRESS,
-                absl::StrCat("a version judged before was handed in ", kResubmissions,
-                             " times in a row"));
+    return stop(v1::STOP_REASON_NO_PROGRESS, absl::StrCat("a version judged before was handed in ",
+                                                          kResubmissions, " times in a row"));
   }
   if (history.no_version_in_a_row >= kRepliesWithoutVersion) {
-    return stop(v1::STOP_REASON_NO_PROGRESS,
-                absl::StrCat(kRepliesWithoutVersion, " replies in a row held no solution; the last: ",
-                             history.last_result->extraction_error()));
+    return stop(
+        v1::STOP_REASON_NO_PROGRESS,
+        absl::StrCat(kRepliesWithoutVersion, " replies in a row held no solution; the last: ",
+                     history.last_result->extraction_error()));
   }
   const v1::Budget& budget = spec.job->budget();
   if (budget.turns() > 0 && history.turns >= budget.turns()) {
@@ -218,8 +217,9 @@ std::string FeedbackText(const ConversationSpec& spec, const History& history) {
   if (history.repeats_turn > 0) return ResubmissionFeedback(history.repeats_turn, last.report());
   if (last.rolled_back()) return RollbackFeedback(last.report(), *history.best);
   if (last.best()) return OptimiseFeedback(last.report());
-  return absl::StrCat(VerdictFeedback(last.report()),
-                      "\nFind the cause, say it in one sentence, and give the whole corrected file.\n");
+  return absl::StrCat(
+      VerdictFeedback(last.report()),
+      "\nFind the cause, say it in one sentence, and give the whole corrected file.\n");
 }
 
 std::vector<const GuidanceDocument*> PickGuidance(const ConversationSpec& spec,
@@ -230,8 +230,7 @@ std::vector<const GuidanceDocument*> PickGuidance(const ConversationSpec& spec,
   query.contract = spec.task->contract();
   query.family = spec.task->family();
   query.present = history.guidance;
-  query.token_budget =
-      stage == v1::STAGE_IMPLEMENT ? kFirstGuidanceTokens : kLaterGuidanceTokens;
+  query.token_budget = stage == v1::STAGE_IMPLEMENT ? kFirstGuidanceTokens : kLaterGuidanceTokens;
   if (uint64_t window = spec.job->budget().context_tokens(); window > 0) {
     query.token_budget = std::min(query.token_budget, window / kGuidanceShare);
   }
@@ -301,8 +300,8 @@ absl::StatusOr<Action> Call(const ConversationSpec& spec, const History& history
   CallModel call;
   call.turn = history.turns;
   call.stage = history.best != nullptr ? v1::STAGE_OPTIMISE
-               : history.turns == 0   ? v1::STAGE_IMPLEMENT
-                                      : v1::STAGE_REPAIR;
+               : history.turns == 0    ? v1::STAGE_IMPLEMENT
+                                       : v1::STAGE_REPAIR;
   call.sampling = job.sampling();
   if (call.sampling.has_seed()) call.sampling.set_seed(call.sampling.seed() + spec.sample);
 
@@ -380,8 +379,8 @@ absl::StatusOr<Action> NextAction(const ConversationSpec& spec, const Steps& ste
   Evaluate evaluate;
   evaluate.solution = std::move(version.solution);
   evaluate.digest = std::move(version.digest);
-  evaluate.benchmark = spec.job->evaluation().benchmark() &&
-                       spec.job->evaluation().device() == v1::DEVICE_KIND_CUDA;
+  evaluate.benchmark =
+      spec.job->evaluation().benchmark() && spec.job->evaluation().device() == v1::DEVICE_KIND_CUDA;
   return evaluate;
 }
 

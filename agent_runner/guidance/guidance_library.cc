@@ -75,8 +75,9 @@ absl::Status ReadKey(const std::string& key, const YAML::Node& value, const std:
     } else if (key == "stages") {
       std::optional<v1::Stage> stage = ParseStage(text);
       if (!stage) {
-        return Wrong(path, line, absl::StrCat("unknown stage '", text,
-                                              "'; known: implement, repair, optimise"));
+        return Wrong(
+            path, line,
+            absl::StrCat("unknown stage '", text, "'; known: implement, repair, optimise"));
       }
       document->stages.push_back(*stage);
     } else if (key == "contracts") {

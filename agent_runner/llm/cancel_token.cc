@@ -20,7 +20,8 @@ bool CancelToken::cancelled() const {
 
 bool CancelToken::WaitFor(absl::Duration duration) const {
   std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, absl::ToChronoMicroseconds(duration), [this] { return cancelled_; });
+  return changed_.wait_for(lock, absl::ToChronoMicroseconds(duration),
+                           [this] { return cancelled_; });
 }
 
 CancelToken::Registration::Registration(CancelToken& token, std::function<void()> callback)

@@ -67,10 +67,10 @@ bool ContainsAny(const std::string& text, std::initializer_list<const char*> wor
 }
 
 bool IsContextOverflow(const std::string& text) {
-  return ContainsAny(text, {"context_length_exceeded", "maximum context length", "context size",
-                            "context window", "context length", "prompt is too long",
-                            "exceed_context_size", "exceeds the available context",
-                            "too many tokens", "input is too long"});
+  return ContainsAny(
+      text, {"context_length_exceeded", "maximum context length", "context size", "context window",
+             "context length", "prompt is too long", "exceed_context_size",
+             "exceeds the available context", "too many tokens", "input is too long"});
 }
 
 // The window in tokens that the text of an overflow names; 0 where it names none.
@@ -110,7 +110,8 @@ LlmError ClassifyError(int status, std::string_view body) {
     error.kind = LlmError::Kind::kBadRequest;
   } else if (ContainsAny(lower, {"rate_limit", "rate limit", "too many requests"})) {
     error.kind = LlmError::Kind::kRateLimited;
-  } else if (ContainsAny(lower, {"invalid_request", "bad request", "badrequest", "invalid request"})) {
+  } else if (ContainsAny(lower,
+                         {"invalid_request", "bad request", "badrequest", "invalid request"})) {
     error.kind = LlmError::Kind::kBadRequest;
   } else if (ContainsAny(lower, {"authentication", "invalid_api_key", "permission"})) {
     error.kind = LlmError::Kind::kAuth;

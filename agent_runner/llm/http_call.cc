@@ -146,7 +146,8 @@ HttpOutcome HttpClient::Post(const HttpCall& call, CancelToken& cancel) {
 
   curl_easy_reset(easy);
   curl_slist* headers = nullptr;
-  for (const std::string& header : call.headers) headers = curl_slist_append(headers, header.c_str());
+  for (const std::string& header : call.headers)
+    headers = curl_slist_append(headers, header.c_str());
   headers = curl_slist_append(headers, "Expect:");  // no 100-continue
   char error_text[CURL_ERROR_SIZE] = "";
   curl_easy_setopt(easy, CURLOPT_URL, call.url.c_str());
@@ -172,8 +173,7 @@ HttpOutcome HttpClient::Post(const HttpCall& call, CancelToken& cancel) {
   std::string limit;
   bool cancelled = false;
   {
-    CancelToken::Registration wake(
-        cancel, [multi = handle->multi] { curl_multi_wakeup(multi); });
+    CancelToken::Registration wake(cancel, [multi = handle->multi] { curl_multi_wakeup(multi); });
     while (true) {
       int running = 0;
       if (curl_multi_perform(handle->multi, &running) != CURLM_OK) {

@@ -84,9 +84,8 @@ LlmResult LlmClient::Complete(const LlmRequest& request, CancelToken& cancel,
     absl::Duration now = clock_.Steady();
     if (!std::exchange(failed_before, true)) give_up = now + options_.patience;
     if (error.retry_after > absl::ZeroDuration()) HoldBack(error.retry_after);
-    absl::Duration delay =
-        std::max(std::min(error.retry_after, kLongestHold),
-                 Backoff(attempt, options_.backoff_base, options_.backoff_cap));
+    absl::Duration delay = std::max(std::min(error.retry_after, kLongestHold),
+                                    Backoff(attempt, options_.backoff_base, options_.backoff_cap));
     if (MayHaveCost(error.kind)) ++costly_tries;
     if (now + delay > give_up || costly_tries >= options_.tries_that_may_cost) {
       error.retry_after = std::max(delay, options_.backoff_cap);

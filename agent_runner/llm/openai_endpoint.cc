@@ -90,8 +90,9 @@ ChatDialect AdaptDialect(const ChatDialect& dialect, std::string_view error_text
   // wrong one ("use max_completion_tokens instead of max_tokens").
   bool names_new = absl::StrContains(text, "max_completion_tokens");
   bool names_old = absl::StrContains(text, "max_tokens");
-  if (!dialect.max_completion_tokens && names_old && (names_new || absl::StrContains(text, "unsupported") ||
-                                                      absl::StrContains(text, "not supported"))) {
+  if (!dialect.max_completion_tokens && names_old &&
+      (names_new || absl::StrContains(text, "unsupported") ||
+       absl::StrContains(text, "not supported"))) {
     adapted.max_completion_tokens = true;
   } else if (dialect.max_completion_tokens && names_new) {
     adapted.max_completion_tokens = false;
@@ -153,8 +154,8 @@ LlmResult OpenAiEndpoint::CallOnce(const LlmRequest& request, const ChatDialect&
   }
   call.body = ChatRequestBody(endpoint_, request, dialect);
   call.connect_timeout = limits_.connect;
-  call.total_timeout = absl::Seconds(endpoint_.timeout().seconds()) +
-                       absl::Nanoseconds(endpoint_.timeout().nanos());
+  call.total_timeout =
+      absl::Seconds(endpoint_.timeout().seconds()) + absl::Nanoseconds(endpoint_.timeout().nanos());
   if (call.total_timeout <= absl::ZeroDuration()) call.total_timeout = limits_.total;
   if (endpoint_.stream()) call.first_byte_timeout = limits_.first_byte;
   call.idle_timeout = limits_.idle;
@@ -215,10 +216,10 @@ LlmResult OpenAiEndpoint::CallOnce(const LlmRequest& request, const ChatDialect&
   reply.set_seconds(seconds);
   v1::Usage& usage = *reply.mutable_usage();
   usage.set_requests(1);
-  usage.set_cost_usd((static_cast<double>(usage.prompt_tokens()) * endpoint_.prompt_usd_per_million() +
-                      static_cast<double>(usage.completion_tokens()) *
-                          endpoint_.completion_usd_per_million()) /
-                     1e6);
+  usage.set_cost_usd(
+      (static_cast<double>(usage.prompt_tokens()) * endpoint_.prompt_usd_per_million() +
+       static_cast<double>(usage.completion_tokens()) * endpoint_.completion_usd_per_million()) /
+      1e6);
   return reply;
 }
 

@@ -38,7 +38,8 @@ absl::StatusOr<ReplayEndpoint::Line> ReplayEndpoint::ParseLine(const std::string
   }
   for (const auto& [key, value] : object.items()) {
     if (key == "task" || key == "content" || key == "note") {
-      if (!value.is_string()) return absl::InvalidArgumentError(absl::StrCat(key, " must be a string"));
+      if (!value.is_string())
+        return absl::InvalidArgumentError(absl::StrCat(key, " must be a string"));
       if (key == "task") line.task = value.get<std::string>();
       if (key == "content") line.content = value.get<std::string>();
     } else if (key == "turn") {
@@ -52,8 +53,7 @@ absl::StatusOr<ReplayEndpoint::Line> ReplayEndpoint::ParseLine(const std::string
         std::optional<v1::View> view =
             item.is_string() ? ParseView(item.get<std::string>()) : std::nullopt;
         if (!view) {
-          return absl::InvalidArgumentError(
-              "views may hold 'description', 'reference' and 'spec'");
+          return absl::InvalidArgumentError("views may hold 'description', 'reference' and 'spec'");
         }
         line.views->insert(*view);
       }
@@ -64,8 +64,7 @@ absl::StatusOr<ReplayEndpoint::Line> ReplayEndpoint::ParseLine(const std::string
   return line;
 }
 
-absl::StatusOr<std::unique_ptr<ReplayEndpoint>> ReplayEndpoint::Make(
-    const v1::Endpoint& endpoint) {
+absl::StatusOr<std::unique_ptr<ReplayEndpoint>> ReplayEndpoint::Make(const v1::Endpoint& endpoint) {
   std::vector<Line> lines;
   std::istringstream input(endpoint.recordings());
   std::string text;
@@ -105,10 +104,10 @@ LlmResult ReplayEndpoint::Complete(const LlmRequest& request, CancelToken& cance
     usage.set_estimated(true);
     return reply;
   }
-  return LlmError{LlmError::Kind::kRecordingEnded,
-                  absl::StrCat("the recording has no reply number ", request.turn, " of task ",
-                               request.task, " with views ", ViewSetName(request.views),
-                               ", sample ", request.sample)};
+  return LlmError{
+      LlmError::Kind::kRecordingEnded,
+      absl::StrCat("the recording has no reply number ", request.turn, " of task ", request.task,
+                   " with views ", ViewSetName(request.views), ", sample ", request.sample)};
 }
 
 }  // namespace kmosaic

@@ -16,7 +16,9 @@ using nlohmann::json;
 ScriptedReply ScriptedReply::Stream(const std::string& content, int prompt_tokens,
                                     int completion_tokens, size_t delta_bytes) {
   ScriptedReply reply;
-  auto add = [&reply](const json& event) { reply.pieces.push_back("data: " + event.dump() + "\n\n"); };
+  auto add = [&reply](const json& event) {
+    reply.pieces.push_back("data: " + event.dump() + "\n\n");
+  };
   std::string_view rest = content;
   while (!rest.empty()) {
     std::string_view delta = TruncateUtf8(rest, std::max<size_t>(delta_bytes, 4));
@@ -68,16 +70,17 @@ struct FakeChatServer::Impl {
     if (reply->before) reply->before();
     response.status = reply->status;
     for (const auto& [name, value] : reply->headers) response.set_header(name, value);
-    response.set_chunked_content_provider(
-        reply->content_type, [reply](size_t, httplib::DataSink& sink) {
-          for (const std::string& piece : reply->pieces) {
-            if (!sink.write(piece.data(), piece.size())) return false;
-          }
-          if (reply->after_pieces) reply->after_pieces();
-          if (reply->break_off) return false;
-          sink.done();
-          return true;
-        });
+    response.set_chunked_content_provider(reply->content_type,
+                                          [reply](size_t, httplib::DataSink& sink) {
+                                            for (const std::string& piece : reply->pieces) {
+                                              if (!sink.write(piece.data(), piece.size()))
+                                                return false;
+                                            }
+                                            if (reply->after_pieces) reply->after_pieces();
+                                            if (reply->break_off) return false;
+                                            sink.done();
+                                            return true;
+                                          });
   }
 };
 

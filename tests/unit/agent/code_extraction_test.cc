@@ -33,8 +33,8 @@ TEST_CASE("ExtractCode does not end a longer fence at a shorter one inside it") 
 
 TEST_CASE("ExtractCode reads fences of tildes, with any info string, and Windows line ends") {
   for (const char* info : {"", "python", "cuda", "C++ title=x", " py "}) {
-    std::string reply = std::string("~~~") + info +
-                        "\r\nclass ModelNew(nn.Module):\r\n    pass\r\n~~~\r\n";
+    std::string reply =
+        std::string("~~~") + info + "\r\nclass ModelNew(nn.Module):\r\n    pass\r\n~~~\r\n";
     Extraction found = ExtractCode(reply, kModelNew);
     CHECK(found.outcome == ExtractionOutcome::kCode);
     CHECK(found.code == "class ModelNew(nn.Module):\n    pass\n");
@@ -88,7 +88,8 @@ TEST_CASE("DefinesEntryPoint wants a class at the start of a line") {
 TEST_CASE("DefinesEntryPoint wants a definition with extern C for a CUDA entry") {
   EntryPoint entry = Cuda("softmax");
   CHECK(DefinesEntryPoint("extern \"C\" void softmax(const float* x, int n) {\n}", entry));
-  CHECK(DefinesEntryPoint("extern \"C\" {\nvoid softmax(int (*f)(int), int n)\n{ f(n); }\n}", entry));
+  CHECK(
+      DefinesEntryPoint("extern \"C\" {\nvoid softmax(int (*f)(int), int n)\n{ f(n); }\n}", entry));
   SECTION("a declaration is none") {
     CHECK_FALSE(DefinesEntryPoint("extern \"C\" void softmax(const float* x);", entry));
   }
@@ -102,8 +103,8 @@ TEST_CASE("DefinesEntryPoint wants a definition with extern C for a CUDA entry")
   SECTION("comments and strings are none") {
     CHECK_FALSE(DefinesEntryPoint("// extern \"C\" void softmax(int n) {}\n", entry));
     CHECK_FALSE(DefinesEntryPoint("/* extern \"C\" */ void softmax(int n) {}\n", entry));
-    CHECK_FALSE(DefinesEntryPoint(
-        "extern \"C\" int x; const char* s = \"void softmax(int n) {}\";", entry));
+    CHECK_FALSE(DefinesEntryPoint("extern \"C\" int x; const char* s = \"void softmax(int n) {}\";",
+                                  entry));
     CHECK_FALSE(DefinesEntryPoint(
         "extern \"C\" int x; const char* s = R\"d(void softmax(int n) {})d\";", entry));
   }

@@ -1,6 +1,5 @@
 // A conversation that is cut anywhere goes on exactly.
 #include <catch2/catch.hpp>
-
 #include <random>
 
 #include "tests/unit/agent/conversation_fixture.h"

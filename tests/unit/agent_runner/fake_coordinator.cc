@@ -99,8 +99,7 @@ grpc::Status FakeCoordinator::Sync(grpc::ServerContext*, const v1::RunnerSyncReq
   return grpc::Status::OK;
 }
 
-grpc::Status FakeCoordinator::RecordStep(grpc::ServerContext*,
-                                         const v1::RecordStepRequest* request,
+grpc::Status FakeCoordinator::RecordStep(grpc::ServerContext*, const v1::RecordStepRequest* request,
                                          v1::RecordStepResponse*) {
   std::lock_guard lock(mutex_);
   changed_.notify_all();

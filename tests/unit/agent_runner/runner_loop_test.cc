@@ -1,7 +1,6 @@
 #include "agent_runner/runner_loop.h"
 
 #include <catch2/catch.hpp>
-
 #include <latch>
 #include <set>
 #include <thread>
@@ -48,9 +47,15 @@ class Runner {
         client_(MakeChannel(coordinator)),
         evaluator_(client_, clock_, metrics_, EvaluationOptions(settings)),
         endpoints_(clock_, CallOptions(settings), {}),
-        services_{client_,  evaluator_, endpoints_,
-                  guidance_, clock_,     metrics_,
-                  settings.name, absl::Milliseconds(1), absl::Milliseconds(20)},
+        services_{client_,
+                  evaluator_,
+                  endpoints_,
+                  guidance_,
+                  clock_,
+                  metrics_,
+                  settings.name,
+                  absl::Milliseconds(1),
+                  absl::Milliseconds(20)},
         loop_(std::make_unique<RunnerLoop>(services_, LoopOptions(settings))),
         thread_([this] { loop_->Run(); }) {}
 
@@ -229,8 +234,7 @@ TEST_CASE("A runner that ends in mid-conversation is followed by one that buys n
   std::atomic<bool> hold = true;
   FakeChatServer server([&](const json& request) {
     size_t turn = TurnOf(request);
-    ScriptedReply reply =
-        ScriptedReply::Stream(turn == 0 ? Code("COMPILE_ERROR") : Code("PASSED"));
+    ScriptedReply reply = ScriptedReply::Stream(turn == 0 ? Code("COMPILE_ERROR") : Code("PASSED"));
     if (turn == 1 && hold.exchange(false)) {
       reply.before = [&] {
         second_call.count_down();
@@ -295,9 +299,8 @@ TEST_CASE("A reply is recorded through a coordinator that is away, and bought on
   Runner runner(coordinator.target());
   REQUIRE(coordinator.WaitUntil([](const State& state) { return state.away; }));
   // Several refused verbs later it is back.
-  REQUIRE(coordinator.WaitUntil([tries = 0](const State& state) mutable {
-    return state.away && ++tries > 5;
-  }));
+  REQUIRE(coordinator.WaitUntil(
+      [tries = 0](const State& state) mutable { return state.away && ++tries > 5; }));
   coordinator.With([](State& state) { state.away = false; });
   REQUIRE(coordinator.WaitUntil(AllDone));
   CHECK(server.requests().size() == 1);
@@ -341,7 +344,8 @@ TEST_CASE("A stale token drops the conversation in silence and is counted") {
   });
   Runner runner(coordinator.target());
   REQUIRE(coordinator.WaitUntil([&](const State&) {
-    return absl::StrContains(runner.metrics(), "kmosaic_conversations_ended_total{outcome=\"lost\"} 1");
+    return absl::StrContains(runner.metrics(),
+                             "kmosaic_conversations_ended_total{outcome=\"lost\"} 1");
   }));
   coordinator.With([](State& state) {
     CHECK(state.items[0].steps.empty());
@@ -375,9 +379,8 @@ TEST_CASE("A lost lease calls off the call in flight") {
       state.items[0].parked = true;
       state.items[0].holder.clear();
     });
-    REQUIRE(coordinator.WaitUntil([&](const State&) {
-      return absl::StrContains(runner.metrics(), "outcome=\"lost\"} 1");
-    }));
+    REQUIRE(coordinator.WaitUntil(
+        [&](const State&) { return absl::StrContains(runner.metrics(), "outcome=\"lost\"} 1"); }));
   }
   release.count_down();
   coordinator.With([](State& state) { CHECK(state.items[0].steps.empty()); });
@@ -503,7 +506,8 @@ TEST_CASE("Where every machine fails the item goes back as infrastructure, with 
     state.park_released = true;
   });
   Runner runner(coordinator.target());
-  REQUIRE(coordinator.WaitUntil([](const State& state) { return !state.items[0].releases.empty(); }));
+  REQUIRE(
+      coordinator.WaitUntil([](const State& state) { return !state.items[0].releases.empty(); }));
   coordinator.With([](State& state) {
     const v1::ReleaseRequest& release = state.items[0].releases[0];
     CHECK(release.failure() == v1::FAILURE_CLASS_INFRASTRUCTURE);
@@ -523,7 +527,8 @@ TEST_CASE("A worker that appears late is used: nothing is lost while there is no
     UseReplay(state, {Code("PASSED")});
   });
   Runner runner(coordinator.target());
-  REQUIRE(coordinator.WaitUntil([](const State& state) { return state.items[0].steps.size() == 1; }));
+  REQUIRE(
+      coordinator.WaitUntil([](const State& state) { return state.items[0].steps.size() == 1; }));
   coordinator.With([&](State& state) { state.workers = {{"w", worker.target()}}; });
   REQUIRE(coordinator.WaitUntil(AllDone));
   coordinator.With([](State& state) { CHECK(state.items[0].attempt == 1); });
@@ -545,7 +550,8 @@ TEST_CASE("An endpoint that is down puts the item back uncharged, and it is done
   Runner::Settings settings;
   settings.endpoint_patience = absl::Milliseconds(50);
   Runner runner(coordinator.target(), settings);
-  REQUIRE(coordinator.WaitUntil([](const State& state) { return !state.items[0].releases.empty(); }));
+  REQUIRE(
+      coordinator.WaitUntil([](const State& state) { return !state.items[0].releases.empty(); }));
   coordinator.With([&](State& state) {
     const v1::ReleaseRequest& release = state.items[0].releases[0];
     CHECK(release.failure() == v1::FAILURE_CLASS_INFRASTRUCTURE);
@@ -569,7 +575,8 @@ TEST_CASE("A request that the endpoint refuses for good is final, after one try"
     state.park_released = true;
   });
   Runner runner(coordinator.target());
-  REQUIRE(coordinator.WaitUntil([](const State& state) { return !state.items[0].releases.empty(); }));
+  REQUIRE(
+      coordinator.WaitUntil([](const State& state) { return !state.items[0].releases.empty(); }));
   coordinator.With([](State& state) {
     CHECK(state.items[0].releases[0].failure() == v1::FAILURE_CLASS_FINAL);
     CHECK(absl::StrContains(state.items[0].releases[0].reason(), "no such model"));
@@ -587,9 +594,10 @@ TEST_CASE("A prompt that the server calls too long is shortened, not sent again 
                                       R"("message":"too long"}})");
     }
     return ScriptedReply::Stream(
-        TurnOf(request) < 1 ? Code("COMPILE_ERROR") + std::string(3000, 'a')
-                            : Code("COMPILE_ERROR " + std::to_string(request["messages"].dump().size())) +
-                                  std::string(3000, 'b'));
+        TurnOf(request) < 1
+            ? Code("COMPILE_ERROR") + std::string(3000, 'a')
+            : Code("COMPILE_ERROR " + std::to_string(request["messages"].dump().size())) +
+                  std::string(3000, 'b'));
   });
   coordinator.With([&](State& state) {
     AddItems(state, 1);

@@ -59,11 +59,13 @@ TEST_CASE("A guidance document that is wrong is refused with file, line and reas
   CHECK(absl::StrContains(ErrorOf("---\nname: a\n---\nx\n"), "stages is missing"));
   CHECK(absl::StrContains(ErrorOf("---\nname: a\nstages: [repair]\n---\n\n"), "no text"));
   CHECK(absl::StartsWith(ErrorOf("---\nname: a\nstages: [late]\n---\nx\n"), "dir/a.md:3: "));
-  CHECK(absl::StrContains(ErrorOf("---\nname: a\nstage: [repair]\n---\nx\n"), "unknown key 'stage'"));
+  CHECK(
+      absl::StrContains(ErrorOf("---\nname: a\nstage: [repair]\n---\nx\n"), "unknown key 'stage'"));
   CHECK(absl::StrContains(ErrorOf("---\nname: a\nstages: repair\n---\nx\n"), "list of strings"));
-  CHECK(absl::StrContains(ErrorOf("---\nname: a\nversion: 0\nstages: [repair]\n---\nx\n"), "version"));
-  CHECK(absl::StrContains(
-      ErrorOf("---\nname: a\nstages: [repair]\nerrors: ['(']\n---\nx\n"), "pattern '('"));
+  CHECK(absl::StrContains(ErrorOf("---\nname: a\nversion: 0\nstages: [repair]\n---\nx\n"),
+                          "version"));
+  CHECK(absl::StrContains(ErrorOf("---\nname: a\nstages: [repair]\nerrors: ['(']\n---\nx\n"),
+                          "pattern '('"));
   CHECK(absl::StrContains(ErrorOf("---\nname: [\n---\nx\n"), "dir/a.md:"));
 }
 

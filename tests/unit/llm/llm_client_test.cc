@@ -1,8 +1,7 @@
 #include "agent_runner/llm/llm_client.h"
 
-#include <catch2/catch.hpp>
-
 #include <atomic>
+#include <catch2/catch.hpp>
 #include <latch>
 #include <thread>
 
@@ -69,9 +68,8 @@ LlmError::Kind KindOf(const LlmResult& result) { return std::get<LlmError>(resul
 }  // namespace
 
 TEST_CASE("A retryable error is tried again until the reply comes") {
-  Outcome outcome = Run({Error(LlmError::Kind::kUnavailable), Error(LlmError::Kind::kRateLimited),
-                         Reply()},
-                        Quick());
+  Outcome outcome = Run(
+      {Error(LlmError::Kind::kUnavailable), Error(LlmError::Kind::kRateLimited), Reply()}, Quick());
   CHECK(std::get<v1::ModelReply>(outcome.result).content() == "Hi");
   CHECK(outcome.calls == 3);
 }
@@ -125,14 +123,14 @@ TEST_CASE("No more calls than allowed are in flight") {
   std::atomic<int> now = 0;
   std::atomic<int> most = 0;
   std::latch both(2);
-  LlmClient client(std::make_unique<ScriptedEndpoint>(
-                       std::vector<LlmResult>{Reply()}, &calls,
-                       [&] {
-                         most = std::max(most.load(), ++now);
-                         // The first two meet inside, so that the limit is reached.
-                         if (calls <= 2) both.arrive_and_wait();
-                         --now;
-                       }),
+  LlmClient client(std::make_unique<ScriptedEndpoint>(std::vector<LlmResult>{Reply()}, &calls,
+                                                      [&] {
+                                                        most = std::max(most.load(), ++now);
+                                                        // The first two meet inside, so that the
+                                                        // limit is reached.
+                                                        if (calls <= 2) both.arrive_and_wait();
+                                                        --now;
+                                                      }),
                    clock, options);
   std::vector<std::thread> threads;
   for (int i = 0; i < 8; ++i) {
@@ -164,10 +162,11 @@ TEST_CASE("A call in flight outlives the end of new tries, a waiting one does no
     LlmClient::Options options = Quick();
     options.backoff_base = options.backoff_cap = absl::Minutes(1);
     options.patience = absl::Minutes(10);
-    LlmClient client(std::make_unique<ScriptedEndpoint>(
-                         std::vector<LlmResult>{Error(LlmError::Kind::kUnavailable, absl::Minutes(1))},
-                         &calls, [&] { no_new_tries.Cancel(); }),
-                     clock, options);
+    LlmClient client(
+        std::make_unique<ScriptedEndpoint>(
+            std::vector<LlmResult>{Error(LlmError::Kind::kUnavailable, absl::Minutes(1))}, &calls,
+            [&] { no_new_tries.Cancel(); }),
+        clock, options);
     CHECK(KindOf(client.Complete({}, cancel, no_new_tries)) == LlmError::Kind::kCancelled);
   }
 }

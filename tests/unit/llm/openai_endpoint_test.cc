@@ -1,7 +1,6 @@
 #include "agent_runner/llm/openai_endpoint.h"
 
 #include <catch2/catch.hpp>
-
 #include <cstdlib>
 #include <latch>
 #include <thread>
@@ -178,10 +177,12 @@ TEST_CASE("A refused parameter is replaced at once and remembered") {
   FakeChatServer server([](const nlohmann::json& request) {
     if (request.contains("max_tokens")) {
       return ScriptedReply::Body(
-          400, R"({"error":{"message":"'max_tokens' is not supported, use 'max_completion_tokens'"}})");
+          400,
+          R"({"error":{"message":"'max_tokens' is not supported, use 'max_completion_tokens'"}})");
     }
     if (request.contains("temperature")) {
-      return ScriptedReply::Body(400, R"({"error":{"message":"Unsupported value: 'temperature'"}})");
+      return ScriptedReply::Body(400,
+                                 R"({"error":{"message":"Unsupported value: 'temperature'"}})");
     }
     return ScriptedReply::Stream("Hi");
   });
@@ -283,8 +284,8 @@ TEST_CASE("A kept connection that the server has closed costs nothing but a new 
   // Answers the first request and keeps the connection; closes it, without a byte, when
   // the second request arrives on it; answers the third, which comes on a new one.
   const std::string body = R"({"choices":[{"message":{"content":"Hi"},"finish_reason":"stop"}]})";
-  RawHttpServer server({RawHttpServer::Answer(body), RawHttpServer::Close(),
-                        RawHttpServer::Answer(body)});
+  RawHttpServer server(
+      {RawHttpServer::Answer(body), RawHttpServer::Close(), RawHttpServer::Answer(body)});
   OpenAiEndpoint client(EndpointAt(server.url() + "/v1", false), kClock);
   CancelToken cancel;
   CHECK(ReplyOf(client.Complete(Request(), cancel)).content() == "Hi");

@@ -57,10 +57,13 @@ TEST_CASE("A recording answers by task and turn, and ends") {
 }
 
 TEST_CASE("The first line that fits views and sample answers") {
-  auto endpoint = Make(
-      R"({"task": "a", "turn": 0, "views": ["spec", "description"], "content": "both"})" "\n"
-      R"({"task": "a", "turn": 0, "sample": 1, "content": "second sample"})" "\n"
-      R"({"task": "a", "turn": 0, "content": "any"})" "\n");
+  auto endpoint =
+      Make(R"({"task": "a", "turn": 0, "views": ["spec", "description"], "content": "both"})"
+           "\n"
+           R"({"task": "a", "turn": 0, "sample": 1, "content": "second sample"})"
+           "\n"
+           R"({"task": "a", "turn": 0, "content": "any"})"
+           "\n");
   CHECK(Content(*endpoint, Request("a", 0, {v1::VIEW_DESCRIPTION, v1::VIEW_SPEC})) == "both");
   CHECK(Content(*endpoint, Request("a", 0, {v1::VIEW_SPEC}, 1)) == "second sample");
   CHECK(Content(*endpoint, Request("a", 0, {v1::VIEW_SPEC}, 0)) == "any");

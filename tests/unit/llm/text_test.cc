@@ -1,6 +1,5 @@
 // The pure parts of the endpoints: events, replies, headers, dialects.
 #include <catch2/catch.hpp>
-
 #include <random>
 
 #include "absl/strings/match.h"
@@ -47,7 +46,8 @@ TEST_CASE("SseParser reads events with any line end, comments, names and several
   CHECK(Events({": ping\n\nevent: error\ndata: x\nid: 3\nretry: 10\n\n"}) ==
         std::vector<std::string>{"error|x"});
   CHECK(Events({"data: one\ndata: two\ndata\n\n"}) == std::vector<std::string>{"|one\ntwo\n"});
-  CHECK(Events({"\xEF\xBB\xBF" "data: a\n\n"}) == std::vector<std::string>{"|a"});
+  CHECK(Events({"\xEF\xBB\xBF"
+                "data: a\n\n"}) == std::vector<std::string>{"|a"});
   CHECK(Events({"data: last without its empty line"}) ==
         std::vector<std::string>{"|last without its empty line"});
   CHECK(Events({"\n\n\n"}).empty());
@@ -107,8 +107,8 @@ TEST_CASE("Usage is counted once in whichever chunk it comes") {
   }
   SECTION("choices absent") { check(Streamed({Content("x"), kFinish, "{" + usage + "}"})); }
   SECTION("within the finish chunk") {
-    check(Streamed({Content("x"),
-                    R"({"choices":[{"delta":{},"finish_reason":"stop"}],)" + usage + "}"}));
+    check(Streamed(
+        {Content("x"), R"({"choices":[{"delta":{},"finish_reason":"stop"}],)" + usage + "}"}));
   }
   SECTION("twice") {
     check(Streamed({Content("x"), "{" + usage + "}", kFinish, "{" + usage + "}", "[DONE]"}));
@@ -133,7 +133,8 @@ TEST_CASE("Reasoning is kept apart under either name and in tags") {
     CHECK(reply.reasoning() == "hmm");
     CHECK(reply.content() == "Answer");
   }
-  v1::ModelReply tagged = Streamed({Content("<think>hm"), Content("m</think>\\n\\nHi"), kFinish}).Finish(0);
+  v1::ModelReply tagged =
+      Streamed({Content("<think>hm"), Content("m</think>\\n\\nHi"), kFinish}).Finish(0);
   CHECK(tagged.reasoning() == "hmm");
   CHECK(tagged.content() == "Hi");
 }
@@ -151,8 +152,9 @@ TEST_CASE("SplitThinking takes leading reasoning apart and leaves other tags alo
 }
 
 TEST_CASE("An error in the stream is no answer, and its kind is told") {
-  ChatReply overloaded = Streamed(
-      {Content("half"), R"({"error":{"type":"overloaded_error","message":"Overloaded"}})", kFinish});
+  ChatReply overloaded =
+      Streamed({Content("half"), R"({"error":{"type":"overloaded_error","message":"Overloaded"}})",
+                kFinish});
   REQUIRE(overloaded.error());
   CHECK(overloaded.error()->kind == LlmError::Kind::kUnavailable);
   CHECK(absl::StrContains(overloaded.error()->message, "Overloaded"));
@@ -248,9 +250,10 @@ TEST_CASE("A request holds no null and no empty message") {
 
 TEST_CASE("AdaptDialect avoids what is complained about and nothing else") {
   ChatDialect plain;
-  ChatDialect modern = AdaptDialect(
-      plain, "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
-             "'max_completion_tokens' instead.");
+  ChatDialect modern =
+      AdaptDialect(plain,
+                   "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
+                   "'max_completion_tokens' instead.");
   CHECK(modern.max_completion_tokens);
   CHECK(modern.temperature);
   CHECK_FALSE(AdaptDialect(modern, "'temperature' does not support 0.5").temperature);
