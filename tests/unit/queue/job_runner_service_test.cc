@@ -289,6 +289,10 @@ void RegisterWorker(Placement& placement) {
   slots.set_role(v1::ROLE_VERIFY);
   slots.set_total(1);
   // It gets work from its second call on: the first one's reply brings the key of grants.
+  // Twice: it gets work once it has the key of grants.
+  placement.Sync(worker);
+  placement.Sync(worker);
+  // Twice: it gets work once it has the key of grants.
   placement.Sync(worker);
   placement.Sync(worker);
 }
