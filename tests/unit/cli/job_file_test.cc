@@ -239,7 +239,7 @@ TEST_CASE("A view that a task lacks is a problem only where it would be shown") 
   CHECK(folder.Read({"assign=round-robin"}));
 }
 
-TEST_CASE("--set overrides a key, also one inside a mapping that is not there") {
+TEST_CASE("option --set overrides a key, also one inside a mapping that is not there") {
   JobFolder folder(kGood);
   auto job = folder.Read({"samples=3", "name=other", "sampling.seed=7", "views=[[spec]]"});
   INFO((folder.problems().empty() ? "" : folder.problems()[0]));

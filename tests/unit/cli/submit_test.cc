@@ -67,7 +67,7 @@ TEST_CASE_METHOD(Fixture, "With a problem in any file nothing is submitted") {
   CHECK(fake.jobs.request_ids.empty());
 }
 
-TEST_CASE_METHOD(Fixture, "--dry-run checks everything and needs no service") {
+TEST_CASE_METHOD(Fixture, "submit --dry-run checks everything and needs no service") {
   CHECK(run.Run({"submit", file, "--dry-run"}) == 0);
   CHECK(Contains(run.out.str(), "2 tasks, 2 conversations; nothing was submitted"));
   CHECK(Contains(run.out.str(), "replies  20"));
@@ -76,7 +76,7 @@ TEST_CASE_METHOD(Fixture, "--dry-run checks everything and needs no service") {
   CHECK(fake.jobs.request_ids.empty());
 }
 
-TEST_CASE_METHOD(Fixture, "--wait ends with the table; exit code 1 when not all are verified") {
+TEST_CASE_METHOD(Fixture, "submit --wait ends with the table; exit code 1 when not all are verified") {
   fake.jobs.Finish({{"one", true}, {"two", false}});
   CHECK(Run({"submit", file, "--wait"}) == 1);
   CHECK(Contains(run.err.str(), "submitted: job-1"));
@@ -84,7 +84,7 @@ TEST_CASE_METHOD(Fixture, "--wait ends with the table; exit code 1 when not all 
 }
 
 TEST_CASE_METHOD(Fixture,
-                 "--wait is exit code 0 when all are verified, and its JSON is one value") {
+                 "submit --wait is exit code 0 when all are verified, and its JSON is one value") {
   fake.jobs.Finish({{"one", true}, {"two", true}});
   CHECK(Run({"submit", file, "--wait", "-o", "json"}) == 0);
   CHECK(run.Json()["job"]["id"] == "job-1");
@@ -96,7 +96,7 @@ TEST_CASE_METHOD(Fixture, "A job file that is not there is bad input") {
   CHECK(Contains(run.err.str(), "/nowhere/job.yaml: there is no such file"));
 }
 
-TEST_CASE_METHOD(Fixture, "--local says which program it misses") {
+TEST_CASE_METHOD(Fixture, "submit --local says which program it misses") {
   run.host.env["PATH"] = "";
   CHECK(run.Run({"submit", file, "--local"}) == 2);
   CHECK(Contains(run.err.str(), "there is no kmosaic-coordinator beside this program"));
