@@ -129,6 +129,7 @@ class Cluster:
                 f"--coordinator={self.coordinator.grpc}",
                 "--http-listen=127.0.0.1:0",
                 f"--name=runner-{number}",
+                "--endpoint-patience=3s",
             ],
             self.directory / f"runner{number}.log",
             self.prefix,
