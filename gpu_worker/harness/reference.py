@@ -123,6 +123,9 @@ class Reference:
                 "at module level"
             )
 
+        # What fails before any shape is used is no matter of shapes.
+        self._path = program.load(message["source"], "reference").path
+
         def attempt(values: Mapping[str, int]) -> Instance:
             return self._construct(sizes.source_with(values), weight_seed)
 
