@@ -96,6 +96,7 @@ def test_several_runners_share_a_job(
     cluster: Cluster, endpoint: RecordedEndpoint, tmp_path: Path
 ) -> None:
     tasks = [*TASKS, "cross-entropy", "batched-transpose"]
+    cluster.conversations = 2
     cluster.start(workers=1, runners=3)
     job = submit(cluster, write_job(tmp_path, endpoint.url, tasks))
     for _ in cluster.events(job):

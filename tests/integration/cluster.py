@@ -77,6 +77,8 @@ class Cluster:
 
     directory: Path
     prefix: list[str] = field(default_factory=list)
+    # Conversations that one runner holds at most.
+    conversations: int = 64
     coordinator: Daemon = field(init=False)
     workers: list[Daemon] = field(default_factory=list)
     runners: list[Daemon] = field(default_factory=list)
@@ -129,6 +131,7 @@ class Cluster:
                 f"--coordinator={self.coordinator.grpc}",
                 "--http-listen=127.0.0.1:0",
                 f"--name=runner-{number}",
+                f"--max-conversations={self.conversations}",
                 "--endpoint-patience=3s",
             ],
             self.directory / f"runner{number}.log",

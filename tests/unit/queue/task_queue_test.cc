@@ -60,10 +60,10 @@ class Running {
   }
   SyncAnswer Sync(const v1::RunnerSyncRequest& request) {
     SyncAnswer answer;
-    ticket_ = queue_->Sync(request, answer.done());
+    last_ticket_ = queue_->Sync(request, answer.done());
     return answer;
   }
-  uint64_t ticket() const { return ticket_; }
+  uint64_t ticket() const { return last_ticket_; }
   absl::StatusOr<v1::Job> Get(const std::string& id) {
     Await<absl::StatusOr<v1::Job>> answer;
     queue_->GetJob(id, answer.done());
@@ -91,7 +91,7 @@ class Running {
   Metrics metrics_{"test"};
   QueueMetrics queue_metrics_{metrics_};
   std::unique_ptr<TaskQueue> queue_;
-  uint64_t ticket_ = 0;
+  std::atomic<uint64_t> last_ticket_{0};
 };
 
 TEST_CASE("a lease carries task, views, job and the conversation so far") {
