@@ -17,10 +17,9 @@ absl::StatusOr<std::string> Find(const Map& map, std::string_view key) {
 
 class MemoryCursor : public StoreCursor {
  public:
-  MemoryCursor(std::shared_ptr<const Map> map, const keys::Range& range)
-      : map_(std::move(map)),
-        at_(map_->lower_bound(range.begin)),
-        end_(range.end.empty() ? map_->end() : map_->lower_bound(range.end)) {
+  MemoryCursor(const Map& map, const keys::Range& range)
+      : at_(map.lower_bound(range.begin)),
+        end_(range.end.empty() ? map.end() : map.lower_bound(range.end)) {
     if (!range.end.empty() && range.end <= range.begin) at_ = end_;
   }
   bool Valid() const override { return at_ != end_; }
@@ -30,22 +29,29 @@ class MemoryCursor : public StoreCursor {
   absl::Status status() const override { return absl::OkStatus(); }
 
  private:
-  std::shared_ptr<const Map> map_;
   Map::const_iterator at_;
   Map::const_iterator end_;
 };
 
 class MemorySnapshot : public StoreSnapshot {
  public:
-  explicit MemorySnapshot(MemoryTaskStore::Maps maps) : maps_(std::move(maps)) {}
+  MemorySnapshot(std::mutex& mutex, const MemoryTaskStore::Maps& maps)
+      : mutex_(mutex), maps_(maps) {}
+  ~MemorySnapshot() override {
+    // Under the store's lock, so that a Write that finds a map unshared comes after every
+    // read of it.
+    std::lock_guard lock(mutex_);
+    maps_ = {};
+  }
   absl::StatusOr<std::string> Get(Family family, std::string_view key) const override {
     return Find(*maps_[Index(family)], key);
   }
   std::unique_ptr<StoreCursor> Scan(Family family, const keys::Range& range) const override {
-    return std::make_unique<MemoryCursor>(maps_[Index(family)], range);
+    return std::make_unique<MemoryCursor>(*maps_[Index(family)], range);
   }
 
  private:
+  std::mutex& mutex_;
   MemoryTaskStore::Maps maps_;
 };
 
@@ -84,7 +90,7 @@ absl::StatusOr<std::string> MemoryTaskStore::Get(Family family, std::string_view
 
 std::unique_ptr<StoreSnapshot> MemoryTaskStore::Snapshot() const {
   std::lock_guard lock(mutex_);
-  return std::make_unique<MemorySnapshot>(maps_);
+  return std::make_unique<MemorySnapshot>(mutex_, maps_);
 }
 
 }  // namespace kmosaic
