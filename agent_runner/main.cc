@@ -1,6 +1,5 @@
 // kmosaic-agent-runner: leases tasks from the coordinator and holds their conversations.
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -10,6 +9,7 @@
 
 #include "agent_runner/runner_loop.h"
 #include "common/base/ids.h"
+#include "common/base/install.h"
 #include "common/config/options.h"
 #include "common/http/http_server.h"
 #include "common/lifecycle/ready_line.h"
@@ -34,19 +34,6 @@ struct RunnerOptions {
   absl::Duration endpoint_patience = absl::Minutes(2);
   absl::Duration worker_patience = absl::Minutes(3);
 };
-
-// ../share beside the program, or the sources' folder where that is not there (a build
-// that was not installed).
-std::string DefaultGuidanceDir() {
-  std::error_code error;
-  std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (!error) {
-    std::filesystem::path installed =
-        program.parent_path().parent_path() / "share/kernelmosaic/guidance";
-    if (std::filesystem::is_directory(installed, error)) return installed.string();
-  }
-  return KMOSAIC_GUIDANCE_SOURCE_DIR;
-}
 
 void CountCall(RunnerMetrics& metrics, const v1::Endpoint& endpoint, const std::string& outcome,
                const v1::ModelReply* reply) {
@@ -74,7 +61,7 @@ int Run(RunnerOptions& flags) {
   Event drain;
   ShutdownSignals signals([&drain] { drain.Set(); });
 
-  if (flags.guidance_dir.empty()) flags.guidance_dir = DefaultGuidanceDir();
+  if (flags.guidance_dir.empty()) flags.guidance_dir = SharePath("guidance");
   absl::StatusOr<GuidanceLibrary> guidance = GuidanceLibrary::Load(flags.guidance_dir);
   if (!guidance.ok()) {
     LogError("guidance documents", {{"error", std::string(guidance.status().message())}});
