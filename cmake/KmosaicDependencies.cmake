@@ -7,6 +7,8 @@ find_package(gRPC CONFIG REQUIRED)
 find_package(RocksDB CONFIG REQUIRED)
 find_package(prometheus-cpp CONFIG REQUIRED)
 find_package(CURL REQUIRED)
+# gRPC's package brings a finder for it where the distribution has no config file.
+find_package(re2 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(yaml-cpp REQUIRED)
 find_package(CLI11 CONFIG REQUIRED)

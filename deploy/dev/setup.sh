@@ -9,7 +9,7 @@ CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/kernelmosaic
 SYSTEM_PACKAGES=(
   g++ cmake ninja-build pkg-config ccache lld
   libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev
-  libabsl-dev librocksdb-dev prometheus-cpp-dev libcurl4-openssl-dev libssl-dev
+  libabsl-dev librocksdb-dev prometheus-cpp-dev libcurl4-openssl-dev libssl-dev libre2-dev
   nlohmann-json3-dev libyaml-cpp-dev libcli11-dev libcpp-httplib-dev catch2
   bubblewrap libseccomp-dev
   python3 python3-venv python3-dev

@@ -10,29 +10,26 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.cluster import PYTHON, Cluster
+from tests.integration import opened_homes
+from tests.integration.cluster import BIN, PYTHON, ROOT, Cluster
 from tests.integration.endpoint import RecordedEndpoint
 from tests.integration.jobs import write_job
 
 USER = 65533
 
 
-def reachable_by_others(path: str) -> bool:
-    """Every folder above the file lets anybody through."""
-    return all(
-        folder.stat().st_mode & 0o001 for folder in Path(path).resolve().parents if folder.exists()
-    )
-
-
 @pytest.fixture
 def unprivileged() -> Iterator[Cluster]:
     if os.geteuid() != 0:
         pytest.skip("already an ordinary user: every other test shows it")
-    if not reachable_by_others(PYTHON):
-        pytest.skip(f"an ordinary user cannot reach {PYTHON}")
     folder = Path(tempfile.mkdtemp(prefix="kmosaic-user-"))
     os.chown(folder, USER, USER)
-    prefix = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "--"]
+    stage = folder / "stage"
+    stage.mkdir()
+    toolkit = os.environ.get("CUDA_HOME")
+    needed = [PYTHON, BIN, ROOT, *([toolkit] if toolkit else [])]
+    prefix = opened_homes.prefix(needed, stage)
+    prefix += ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "--"]
     cluster = Cluster(folder / "cluster", prefix=prefix)
     cluster.directory.mkdir()
     os.chown(cluster.directory, USER, USER)
