@@ -1,7 +1,9 @@
 #include "gpu_worker/device/emulated_device.h"
 
 #include <filesystem>
+#include <future>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
@@ -31,7 +33,25 @@ absl::Status NoNvcc() { return absl::UnimplementedError("nvcc not present, not c
 absl::StatusOr<BuildOutcome> BuildSupport(const BuildPlan& plan, CommandRunner* runner,
                                           const std::string& directory) {
   KMOSAIC_RETURN_IF_ERROR(WritePlanFiles(plan, directory));
+  // All but the last need nothing of each other.
+  std::vector<std::future<absl::StatusOr<CommandResult>>> running;
+  auto finish = [&]() -> absl::Status {
+    absl::Status status;
+    for (auto& future : std::exchange(running, {})) {
+      absl::StatusOr<CommandResult> result = future.get();
+      if (!status.ok()) continue;
+      if (!result.ok()) {
+        status = result.status();
+      } else if (result->exit_code != 0 || result->limit != CommandResult::Limit::kNone) {
+        status = absl::FailedPreconditionError(
+            absl::StrCat("the support of the emulated device does not compile: ",
+                         TrimLog(result->output, 4096, {directory}).text));
+      }
+    }
+    return status;
+  };
   for (const std::vector<std::string>& command : plan.commands) {
+    if (&command == &plan.commands.back()) KMOSAIC_RETURN_IF_ERROR(finish());
     CommandRequest request;
     request.argv = command;
     request.directory = directory;
@@ -40,13 +60,11 @@ absl::StatusOr<BuildOutcome> BuildSupport(const BuildPlan& plan, CommandRunner* 
     request.memory_bytes = kSupportMemory;
     request.file_bytes = kSupportFile;
     request.processes = kSupportProcesses;
-    KMOSAIC_ASSIGN_OR_RETURN(CommandResult result, runner->Run(request));
-    if (result.exit_code != 0 || result.limit != CommandResult::Limit::kNone) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("the support of the emulated device does not compile: ",
-                       TrimLog(result.output, 4096, {directory}).text));
-    }
+    running.push_back(std::async(std::launch::async, [runner, request = std::move(request)] {
+      return runner->Run(request);
+    }));
   }
+  KMOSAIC_RETURN_IF_ERROR(finish());
   BuildOutcome outcome;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {

@@ -20,27 +20,51 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kPrelude[] = "kmosaic_prelude.h";
 constexpr char kSupportObject[] = "kmosaic_support.o";
+
+// What is included before a source, precompiled: one header for each kind of compile, since a
+// precompiled header only serves the flags that it was made with.
+struct Prelude {
+  bool torch;    // an extension for torch, else a plain .cu
+  bool counted;  // device code whose accesses are counted
+
+  std::string name() const {
+    return absl::StrCat("kmosaic_", torch ? "torch" : "cuda", counted ? "_counted" : "", ".h");
+  }
+  // Only what nvcc gives, or torch/extension.h has: a source that forgets an include must fail
+  // here as it does there.
+  std::string text() const {
+    return absl::StrCat("#pragma once\n#include <cuda_runtime.h>\n",
+                        torch ? "#include <kmosaic_torch/module.h>\n"
+                                "#include <kmosaic_torch/dispatch.h>\n"
+                              : "");
+  }
+};
+constexpr Prelude kPreludes[] = {{true, false}, {true, true}, {false, false}, {false, true}};
 
 // Device arithmetic wraps and knows no traps, errno or type-based aliasing.
 std::vector<std::string> LanguageFlags() {
-  return {"-std=c++17",      "-O2",          "-fPIC",          "-fvisibility=hidden",
-          "-fno-gnu-unique", "-fwrapv",      "-fno-strict-aliasing", "-fno-math-errno",
-          "-fno-trapping-math", "-w"};
+  return {"-std=c++17",
+          "-O2",
+          "-fPIC",
+          "-fvisibility=hidden",
+          "-fno-gnu-unique",
+          "-fwrapv",
+          "-fno-strict-aliasing",
+          "-fno-math-errno",
+          "-fno-trapping-math",
+          "-w"};
 }
 
 std::vector<std::string> IncludeFlags(const EmulationPaths& paths) {
-  return {"-I" + paths.headers, "-I" + paths.torch_headers, "-isystem", paths.toolkit_headers,
-          "-isystem", paths.toolkit_headers + "/cccl"};
+  return {"-I" + paths.headers, "-I" + paths.torch_headers,     "-isystem", paths.toolkit_headers,
+          "-isystem",           paths.toolkit_headers + "/cccl"};
 }
 
 // Each load and store calls __asan_loadN or __asan_storeN, which support/counting.cc defines.
 std::vector<std::string> CountingFlags() {
-  return {"-fsanitize=kernel-address",
-          "--param=asan-instrumentation-with-call-threshold=0",
-          "--param=asan-stack=0",
-          "--param=asan-globals=0",
+  return {"-fsanitize=kernel-address", "--param=asan-instrumentation-with-call-threshold=0",
+          "--param=asan-stack=0", "--param=asan-globals=0",
           "-fno-sanitize-address-use-after-scope"};
 }
 
@@ -49,31 +73,37 @@ void Append(std::vector<std::string>* to, const std::vector<std::string>& from) 
 }
 
 std::vector<std::string> Directories(const EmulationPaths& paths) {
-  return {paths.headers,          paths.torch_headers, paths.support_sources,
-          paths.toolkit_headers,  paths.support,
-          fs::path(paths.runtime_library).parent_path().string()};
+  return {paths.headers,         paths.torch_headers,
+          paths.support_sources, paths.toolkit_headers,
+          paths.support,         fs::path(paths.runtime_library).parent_path().string()};
 }
 
-std::vector<std::string> Compile(const EmulationPaths& paths, const EmulationOptions& options,
-                                 const std::vector<std::string>& definitions, bool device_code,
-                                 const std::string& source, const std::string& object) {
+// All that decides whether a precompiled prelude fits.
+std::vector<std::string> PreludeCommand(const EmulationPaths& paths, const Prelude& prelude) {
   std::vector<std::string> command = {paths.compiler};
   Append(&command, LanguageFlags());
-  Append(&command, definitions);
-  // Only device code is counted; a precompiled header of other flags is passed over.
-  if (options.count && device_code) Append(&command, CountingFlags());
+  if (prelude.torch) Append(&command, TorchHalfDefinitions());
+  if (prelude.counted) Append(&command, CountingFlags());
   Append(&command, IncludeFlags(paths));
-  Append(&command, {"-include", paths.support + "/" + kPrelude, "-c", source, "-o", object});
   return command;
 }
 
-std::vector<std::string> Link(const EmulationPaths& paths,
-                              const std::vector<std::string>& objects,
+// `definitions` come last, so that they may undo those of load_inline.
+std::vector<std::string> Compile(const EmulationPaths& paths, const Prelude& prelude,
+                                 const std::vector<std::string>& definitions,
+                                 const std::string& source, const std::string& object) {
+  std::vector<std::string> command = PreludeCommand(paths, prelude);
+  Append(&command, definitions);
+  Append(&command, {"-include", paths.support + "/" + prelude.name(), "-c", source, "-o", object});
+  return command;
+}
+
+std::vector<std::string> Link(const EmulationPaths& paths, const std::vector<std::string>& objects,
                               const std::string& output) {
   std::vector<std::string> command = {paths.compiler, "-shared", "-o", output};
   Append(&command, objects);
-  Append(&command, {paths.support + "/" + kSupportObject, paths.runtime_library,
-                    "-Wl,-Bsymbolic", "-Wl,--build-id=none"});
+  Append(&command, {paths.support + "/" + kSupportObject, paths.runtime_library, "-Wl,-Bsymbolic",
+                    "-Wl,--build-id=none"});
   return command;
 }
 
@@ -89,9 +119,9 @@ bool IsFile(const std::string& path) {
 
 absl::Status Require(const std::string& path, std::string_view what, std::string_view remedy) {
   if (IsFile(path)) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      "the emulated device needs ", std::string(what), ", but there is no file ", path, "; ",
-      std::string(remedy)));
+  return absl::FailedPreconditionError(absl::StrCat("the emulated device needs ", std::string(what),
+                                                    ", but there is no file ", path, "; ",
+                                                    std::string(remedy)));
 }
 
 absl::StatusOr<std::string> ReadFile(const fs::path& path) {
@@ -127,13 +157,6 @@ absl::Status CheckEmulationPaths(const EmulationPaths& paths) {
 absl::StatusOr<BuildPlan> PlanSupport(const EmulationPaths& paths) {
   if (absl::Status status = CheckEmulationPaths(paths); !status.ok()) return status;
   BuildPlan plan;
-  // Only what torch/extension.h has: a source that forgets the include of ATen's CUDA headers must
-  // fail here as it does under nvcc.
-  plan.files.push_back({kPrelude,
-                        "#pragma once\n"
-                        "#include <cuda_runtime.h>\n"
-                        "#include <kmosaic_torch/module.h>\n"
-                        "#include <kmosaic_torch/dispatch.h>\n"});
   std::vector<std::string> objects;
   for (const std::string name : {"cudart", "cublas", "counting"}) {
     std::vector<std::string> command = {paths.compiler};
@@ -143,11 +166,13 @@ absl::StatusOr<BuildPlan> PlanSupport(const EmulationPaths& paths) {
     plan.commands.push_back(std::move(command));
     objects.push_back(name + ".o");
   }
-  std::vector<std::string> header = {paths.compiler};
-  Append(&header, LanguageFlags());
-  Append(&header, IncludeFlags(paths));
-  Append(&header, {"-x", "c++-header", kPrelude, "-o", absl::StrCat(kPrelude, ".gch")});
-  plan.commands.push_back(std::move(header));
+  for (const Prelude& prelude : kPreludes) {
+    plan.files.push_back({prelude.name(), prelude.text()});
+    std::vector<std::string> command = PreludeCommand(paths, prelude);
+    Append(&command,
+           {"-x", "c++-header", prelude.name(), "-o", absl::StrCat(prelude.name(), ".gch")});
+    plan.commands.push_back(std::move(command));
+  }
   std::vector<std::string> combine = {paths.compiler, "-r", "-nostdlib", "-o", kSupportObject};
   Append(&combine, objects);
   plan.commands.push_back(std::move(combine));
@@ -202,12 +227,14 @@ absl::StatusOr<BuildPlan> PlanEmulated(const ExtensionSource& source, const Emul
     auto rewritten = RewriteCuda(sources.cuda);
     if (!rewritten.ok()) return rewritten.status();
     plan.files.push_back({"cuda.cc", absl::StrCat("#line 1 \"cuda.cu\"\n", *rewritten)});
-    plan.commands.push_back(Compile(paths, options, cuda_flags, true, "cuda.cc", "cuda.o"));
+    plan.commands.push_back(
+        Compile(paths, {.torch = true, .counted = options.count}, cuda_flags, "cuda.cc", "cuda.o"));
     objects.push_back("cuda.o");
   }
   if (!sources.cpp.empty()) {
     plan.files.push_back({"main.cc", absl::StrCat("#line 1 \"main.cpp\"\n", sources.cpp)});
-    plan.commands.push_back(Compile(paths, options, cpp_flags, false, "main.cc", "main.o"));
+    plan.commands.push_back(
+        Compile(paths, {.torch = true, .counted = false}, cpp_flags, "main.cc", "main.o"));
     objects.push_back("main.o");
   }
   plan.output = "extension.so";
@@ -225,9 +252,10 @@ absl::StatusOr<BuildPlan> PlanEmulatedCuda(std::string_view source, const Emulat
   BuildPlan plan;
   // The entries are found by name, so they must be visible.
   plan.files.push_back(
-      {"cuda.cc", absl::StrCat("#pragma GCC visibility push(default)\n#line 1 \"kernel.cu\"\n",
-                               *rewritten)});
-  plan.commands.push_back(Compile(paths, options, {}, true, "cuda.cc", "cuda.o"));
+      {"cuda.cc",
+       absl::StrCat("#pragma GCC visibility push(default)\n#line 1 \"kernel.cu\"\n", *rewritten)});
+  plan.commands.push_back(
+      Compile(paths, {.torch = false, .counted = options.count}, {}, "cuda.cc", "cuda.o"));
   plan.output = "extension.so";
   plan.commands.push_back(Link(paths, {"cuda.o"}, plan.output));
   plan.readable = Directories(paths);

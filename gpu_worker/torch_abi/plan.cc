@@ -20,32 +20,23 @@ void Append(std::vector<std::string>* to, const std::vector<std::string>& from) 
 }
 
 absl::Status CheckArch(std::string_view arch) {
-  const bool well_formed =
-      arch.starts_with("sm_") && arch.size() >= 5 && arch.size() <= 7 &&
-      std::all_of(arch.begin() + 3, arch.end(), [](char c) {
-        return (c >= '0' && c <= '9') || c == 'a' || c == 'f';
-      });
+  const bool well_formed = arch.starts_with("sm_") && arch.size() >= 5 && arch.size() <= 7 &&
+                           std::all_of(arch.begin() + 3, arch.end(), [](char c) {
+                             return (c >= '0' && c <= '9') || c == 'a' || c == 'f';
+                           });
   if (well_formed) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("'", std::string(arch), "' is no architecture; write sm_90 or the like"));
 }
 
-// What load_inline's own build gives nvcc and changes the meaning of a source: half and bfloat16
-// operators are torch's.
-const std::vector<std::string>& NvccDefinitions() {
-  static const std::vector<std::string> definitions = {
-      "-D__CUDA_NO_HALF_OPERATORS__", "-D__CUDA_NO_HALF_CONVERSIONS__",
-      "-D__CUDA_NO_BFLOAT16_CONVERSIONS__", "-D__CUDA_NO_HALF2_OPERATORS__",
-      "--expt-relaxed-constexpr"};
-  return definitions;
-}
-
 // The flags of a candidate that its speed and results may depend on.
 std::vector<std::string> KeptNvccFlags(const std::vector<std::string>& flags) {
-  static constexpr std::string_view kKnown[] = {
-      "--use_fast_math", "-use_fast_math", "--ftz=true",     "-ftz=true",
-      "--fmad=false",    "-fmad=false",    "--fmad=true",    "--prec-div=false",
-      "--prec-sqrt=false", "--expt-extended-lambda", "--extended-lambda", "-extended-lambda"};
+  static constexpr std::string_view kKnown[] = {"--use_fast_math",   "-use_fast_math",
+                                                "--ftz=true",        "-ftz=true",
+                                                "--fmad=false",      "-fmad=false",
+                                                "--fmad=true",       "--prec-div=false",
+                                                "--prec-sqrt=false", "--expt-extended-lambda",
+                                                "--extended-lambda", "-extended-lambda"};
   std::vector<std::string> kept = KeptFlags(flags);
   for (const std::string& flag : flags) {
     if (std::find(std::begin(kKnown), std::end(kKnown), flag) != std::end(kKnown) ||
@@ -65,11 +56,12 @@ std::vector<std::string> NvccCompile(const LightToolkit& toolkit, std::string_vi
     return flag.starts_with("-std=");
   });
   if (!has_level) command.emplace_back("-std=c++17");
-  Append(&command, NvccDefinitions());
+  Append(&command, TorchHalfDefinitions());
+  command.emplace_back("--expt-relaxed-constexpr");
   Append(&command, flags);
-  Append(&command, {"-Xcompiler", "-fPIC,-fvisibility=hidden,-fno-gnu-unique",
-                    "-I" + toolkit.torch_headers, "-I" + toolkit.include, "-c", source, "-o",
-                    object});
+  Append(&command,
+         {"-Xcompiler", "-fPIC,-fvisibility=hidden,-fno-gnu-unique", "-I" + toolkit.torch_headers,
+          "-I" + toolkit.include, "-c", source, "-o", object});
   return command;
 }
 
@@ -79,8 +71,8 @@ std::vector<std::string> NvccLink(const LightToolkit& toolkit, std::string_view 
                                   const std::string& output) {
   // The process has torch's own CUDA runtime; the extension must use that one.
   std::vector<std::string> command = {toolkit.nvcc, "-ccbin", toolkit.host_compiler};
-  Append(&command, {absl::StrCat("-arch=", std::string(arch)), "-shared", "-cudart=shared", "-o",
-                    output});
+  Append(&command,
+         {absl::StrCat("-arch=", std::string(arch)), "-shared", "-cudart=shared", "-o", output});
   Append(&command, objects);
   command.push_back("-L" + toolkit.library);
   Append(&command, libraries);
@@ -94,9 +86,8 @@ std::vector<std::string> Readable(const LightToolkit& toolkit) {
 
 // -lcublas and the like, where the toolkit has them.
 std::vector<std::string> KeptLibraries(const std::vector<std::string>& flags) {
-  static constexpr std::string_view kKnown[] = {"-lcublas", "-lcublasLt", "-lcudart",
-                                                "-lcurand", "-lcusparse", "-lcusolver",
-                                                "-lcufft"};
+  static constexpr std::string_view kKnown[] = {"-lcublas",   "-lcublasLt", "-lcudart", "-lcurand",
+                                                "-lcusparse", "-lcusolver", "-lcufft"};
   std::vector<std::string> kept;
   for (const std::string& flag : flags) {
     if (std::find(std::begin(kKnown), std::end(kKnown), flag) != std::end(kKnown)) {
@@ -140,8 +131,9 @@ absl::StatusOr<BuildPlan> PlanLight(const ExtensionSource& source, const LightTo
   }
   if (!sources.cpp.empty()) {
     plan.files.push_back({"main.cpp", sources.cpp});
-    std::vector<std::string> command = {toolkit.host_compiler, "-std=c++17", "-O2", "-w", "-fPIC",
-                                        "-fvisibility=hidden", "-fno-gnu-unique"};
+    std::vector<std::string> command = {
+        toolkit.host_compiler, "-std=c++17",     "-O2", "-w", "-fPIC",
+        "-fvisibility=hidden", "-fno-gnu-unique"};
     Append(&command, KeptFlags(source.cflags));
     Append(&command, {"-I" + toolkit.torch_headers, "-isystem", toolkit.include, "-c", "main.cpp",
                       "-o", "main.o"});
@@ -162,10 +154,10 @@ absl::StatusOr<BuildPlan> PlanLightCuda(std::string_view source, const LightTool
   BuildPlan plan;
   plan.files.push_back({"kernel.cu", std::string(source)});
   std::vector<std::string> command = {toolkit.nvcc, "-ccbin", toolkit.host_compiler};
-  Append(&command, {absl::StrCat("-arch=", std::string(arch)), "-O3", "-w", "-std=c++17",
-                    "--expt-relaxed-constexpr", "-shared", "-cudart=shared", "-Xcompiler",
-                    "-fPIC", "-I" + toolkit.include, "-L" + toolkit.library, "kernel.cu", "-o",
-                    "extension.so"});
+  Append(&command,
+         {absl::StrCat("-arch=", std::string(arch)), "-O3", "-w", "-std=c++17",
+          "--expt-relaxed-constexpr", "-shared", "-cudart=shared", "-Xcompiler", "-fPIC",
+          "-I" + toolkit.include, "-L" + toolkit.library, "kernel.cu", "-o", "extension.so"});
   plan.commands.push_back(std::move(command));
   plan.output = "extension.so";
   plan.readable = Readable(toolkit);

@@ -48,6 +48,13 @@ TorchSources ComposeTorchSources(const ExtensionSource& source) {
   return out;
 }
 
+const std::vector<std::string>& TorchHalfDefinitions() {
+  static const std::vector<std::string> definitions = {
+      "-D__CUDA_NO_HALF_OPERATORS__", "-D__CUDA_NO_HALF_CONVERSIONS__",
+      "-D__CUDA_NO_BFLOAT16_CONVERSIONS__", "-D__CUDA_NO_HALF2_OPERATORS__"};
+  return definitions;
+}
+
 std::vector<std::string> KeptFlags(const std::vector<std::string>& flags) {
   std::vector<std::string> kept;
   for (std::size_t i = 0; i < flags.size(); ++i) {

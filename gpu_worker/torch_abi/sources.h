@@ -22,6 +22,10 @@ TorchSources ComposeTorchSources(const ExtensionSource& source);
 // and the language level. Optimisation, architecture and paths are the system's to decide.
 std::vector<std::string> KeptFlags(const std::vector<std::string>& flags);
 
+// What load_inline's own build defines for CUDA sources: operators on half and bfloat16 are
+// torch's (c10::Half), the toolkit's are away.
+const std::vector<std::string>& TorchHalfDefinitions();
+
 }  // namespace kmosaic
 
 #endif  // KMOSAIC_GPU_WORKER_TORCH_ABI_SOURCES_H_

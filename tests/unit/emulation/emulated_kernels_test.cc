@@ -79,6 +79,28 @@ TEST_CASE("too much static shared memory is a compile error") {
   CHECK(directory.ErrorsOf(*plan).find("above 48 KiB") != std::string::npos);
 }
 
+TEST_CASE("an extension compares torch's half and bfloat16 in device code") {
+  const auto paths = TestPaths();
+  if (!paths) return;
+  ExtensionSource source;
+  source.cuda_sources = {
+      "template <class T> __global__ void k(const T* in, T* out) {\n"
+      "  const T limit = 1.0f; const T x = in[threadIdx.x];\n"
+      "  out[threadIdx.x] = x > limit || x == limit || x < 0.5f ? x : x * limit;\n"
+      "}\n"
+      "void f(torch::Tensor x) {\n"
+      "  AT_DISPATCH_FLOATING_TYPES_AND2(at::ScalarType::Half, at::ScalarType::BFloat16,\n"
+      "      x.scalar_type(), \"f\", [&] {\n"
+      "    k<scalar_t><<<1, 1>>>(x.data_ptr<scalar_t>(), x.data_ptr<scalar_t>()); });\n"
+      "}\n"};
+  for (const bool count : {false, true}) {
+    const auto plan = PlanEmulated(source, *paths, {count});
+    REQUIRE(plan.ok());
+    const BuildDirectory directory;
+    CHECK(directory.ErrorsOf(*plan) == "");
+  }
+}
+
 TEST_CASE("a counting build counts what a kernel loads and stores") {
   const auto paths = TestPaths();
   if (!paths) return;

@@ -2,7 +2,9 @@
 
 #include <catch2/catch.hpp>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_join.h"
+#include "unit/emulation/built_plan.h"
 
 namespace kmosaic {
 namespace {
@@ -29,18 +31,53 @@ ExtensionSource Source(const std::string& cuda) {
 }
 
 TEST_CASE("an extension is two compiles and a link, with the candidate's definitions") {
-  const auto plan = PlanEmulated(Source("__global__ void k() {}\nint f() { k<<<1, 1>>>(); return 0; }"),
-                                 Paths());
+  const auto plan =
+      PlanEmulated(Source("__global__ void k() {}\nint f() { k<<<1, 1>>>(); return 0; }"), Paths());
   REQUIRE(plan.ok());
   REQUIRE(plan->commands.size() == 3);
   CHECK(plan->parallel);
   const std::string compile = absl::StrJoin(plan->commands[0], " ");
   CHECK(compile.find("-DN=3") != std::string::npos);
   CHECK(compile.find("fast_math") == std::string::npos);
-  CHECK(compile.find("-include /cache/support/kmosaic_prelude.h") != std::string::npos);
+  CHECK(compile.find("-include /cache/support/kmosaic_torch.h") != std::string::npos);
   const std::string link = absl::StrJoin(plan->commands[2], " ");
   CHECK(link.find("-Wl,-Bsymbolic") != std::string::npos);
   CHECK(plan->files[0].text.find("kmosaic_emulation::Launch") != std::string::npos);
+}
+
+TEST_CASE("half operators are torch's in an extension, and can be switched back on") {
+  ExtensionSource source = Source("int f() { return 0; }");
+  source.cuda_cflags = {"-U__CUDA_NO_HALF_OPERATORS__"};
+  const auto plan = PlanEmulated(source, Paths());
+  REQUIRE(plan.ok());
+  const std::string compile = absl::StrJoin(plan->commands[0], " ");
+  const size_t off = compile.find("-D__CUDA_NO_HALF_OPERATORS__");
+  const size_t on = compile.find("-U__CUDA_NO_HALF_OPERATORS__");
+  REQUIRE(off != std::string::npos);
+  REQUIRE(on != std::string::npos);
+  CHECK(off < on);
+  const auto plain = PlanEmulatedCuda("void k() {}", Paths());
+  REQUIRE(plain.ok());
+  CHECK(absl::StrJoin(plain->commands[0], " ").find("NO_HALF") == std::string::npos);
+}
+
+TEST_CASE("every kind of compile has its precompiled prelude") {
+  const auto paths = TestPaths();
+  if (!paths) return;
+  ExtensionSource source = Source("int f() { return 0; }");
+  source.cuda_cflags.clear();
+  for (const bool count : {false, true}) {
+    for (BuildPlan plan : {*PlanEmulated(source, *paths, {count}),
+                           *PlanEmulatedCuda("void k() {}", *paths, {count})}) {
+      for (auto& command : plan.commands) {
+        if (absl::c_linear_search(command, "-c"))
+          command.insert(command.end(), {"-Winvalid-pch", "-Werror"});
+        std::erase(command, "-w");
+      }
+      const BuildDirectory directory;
+      CHECK(directory.ErrorsOf(plan) == "");
+    }
+  }
 }
 
 TEST_CASE("what the device has not is unimplemented, a broken launch invalid") {

@@ -41,6 +41,14 @@ torch::Tensor operations(torch::Tensor x) {
 }
 int64_t last_of(torch::IntArrayRef list) { return list.empty() ? -1 : list.back(); }
 
+template <class A, class B>
+concept CanChoose = requires(bool first, const A& a, const B& b) { first ? a : b; };
+template <class A, class B>
+concept CanCompare = requires(const A& a, const B& b) {
+  a > b;
+  a == b;
+};
+
 }  // namespace
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
@@ -59,7 +67,8 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("operations", &operations);
   m.def("last_of", &last_of);
   m.def("overloaded", [](int) { return std::string("int"); });
-  m.def("overloaded", [](const std::string&) { return std::string("text"); }, "two of them");
+  m.def(
+      "overloaded", [](const std::string&) { return std::string("text"); }, "two of them");
 }
 
 namespace kmosaic {
@@ -162,9 +171,9 @@ struct Outcome {
 
 Outcome Invoke(const std::string& name, const std::vector<KmValue>& arguments) {
   Outcome outcome{};
-  outcome.status = kmosaic_torch_invoke(Function(name).self, arguments.data(),
-                                        static_cast<std::int64_t>(arguments.size()),
-                                        &outcome.value);
+  outcome.status =
+      kmosaic_torch_invoke(Function(name).self, arguments.data(),
+                           static_cast<std::int64_t>(arguments.size()), &outcome.value);
   if (outcome.value.kind == KM_STRING) outcome.text = static_cast<const char*>(outcome.value.data);
   return outcome;
 }
@@ -213,15 +222,15 @@ TEST_CASE("arguments come by position, by name, and by default") {
 }
 
 TEST_CASE("arguments that do not fit are refused with the signatures") {
-  for (const auto& arguments : std::vector<std::vector<KmValue>>{
-           {Int(1)},                                  // too few
-           {Int(1), Int(2), Int(3)},                  // too many
-           {Int(1), Float(2)},                        // a float for an int
-           {Int(1), Int(std::int64_t{1} << 40)},      // does not fit
-           {Int(1), None()},
-           {Int(1), Text("2")},
-           {Int(1), Keyword("nowhere"), Int(2)},
-           {Int(1), Keyword("arg0"), Int(2)}}) {
+  for (const auto& arguments :
+       std::vector<std::vector<KmValue>>{{Int(1)},                  // too few
+                                         {Int(1), Int(2), Int(3)},  // too many
+                                         {Int(1), Float(2)},        // a float for an int
+                                         {Int(1), Int(std::int64_t{1} << 40)},  // does not fit
+                                         {Int(1), None()},
+                                         {Int(1), Text("2")},
+                                         {Int(1), Keyword("nowhere"), Int(2)},
+                                         {Int(1), Keyword("arg0"), Int(2)}}) {
     const Outcome outcome = Invoke("add", arguments);
     CHECK(outcome.status == KM_BAD_ARGUMENTS);
     CHECK(outcome.text == "    1. (arg0: int, arg1: int) -> int\n");
@@ -304,6 +313,16 @@ TEST_CASE("half and bfloat16 round as IEEE 754 does") {
     const c10::Half value(static_cast<std::uint16_t>(bits), c10::Half::from_bits());
     if (c10::Half(static_cast<float>(value)).x != bits) FAIL("bits " << bits);
   }
+}
+
+// What torch's own c10 accepts and refuses: each converts to the other without a cast.
+TEST_CASE("half and float compare, but are no two operands of one conditional") {
+  CHECK(CanCompare<c10::Half, c10::Half>);
+  CHECK(CanCompare<c10::Half, float>);
+  CHECK(CanCompare<c10::BFloat16, c10::BFloat16>);
+  CHECK(CanChoose<c10::Half, c10::Half>);
+  CHECK_FALSE(CanChoose<c10::Half, float>);
+  CHECK_FALSE(CanChoose<float, c10::BFloat16>);
 }
 
 }  // namespace

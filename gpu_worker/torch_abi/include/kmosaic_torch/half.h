@@ -64,7 +64,10 @@ inline uint16_t FloatToBFloat16Bits(float value) {
 }  // namespace detail
 
 #if defined(KMOSAIC_TORCH_DEVICE_TYPES)
-#define KMOSAIC_TORCH_16_BIT_BODY(name, native, to_float, from_float, fallback_to, fallback_from) \
+// `conversion` is empty or `explicit`, as in c10: an implicit one makes comparisons ambiguous
+// with the toolkit's own operators.
+#define KMOSAIC_TORCH_16_BIT_BODY(name, native, conversion, to_float, from_float, fallback_to,    \
+                                  fallback_from)                                                  \
   C10_HOST_DEVICE name(float value) {                                                             \
     const native converted = from_float(value);                                                   \
     memcpy(&x, &converted, sizeof(x));                                                            \
@@ -75,13 +78,14 @@ inline uint16_t FloatToBFloat16Bits(float value) {
     return to_float(converted);                                                                   \
   }                                                                                               \
   C10_HOST_DEVICE name(const native& value) { memcpy(&x, &value, sizeof(x)); }                    \
-  C10_HOST_DEVICE operator native() const {                                                       \
+  C10_HOST_DEVICE conversion operator native() const {                                            \
     native converted;                                                                             \
     memcpy(static_cast<void*>(&converted), &x, sizeof(x));                                        \
     return converted;                                                                             \
   }
 #else
-#define KMOSAIC_TORCH_16_BIT_BODY(name, native, to_float, from_float, fallback_to, fallback_from) \
+#define KMOSAIC_TORCH_16_BIT_BODY(name, native, conversion, to_float, from_float, fallback_to,    \
+                                  fallback_from)                                                  \
   name(float value) : x(fallback_from(value)) {}                                                  \
   operator float() const { return fallback_to(x); }
 #endif
@@ -101,7 +105,7 @@ struct alignas(2) Half {
   uint16_t x;
   Half() = default;
   C10_HOST_DEVICE constexpr Half(uint16_t bits, from_bits_t) : x(bits) {}
-  KMOSAIC_TORCH_16_BIT_BODY(Half, __half, __half2float, __float2half, detail::HalfBitsToFloat,
+  KMOSAIC_TORCH_16_BIT_BODY(Half, __half, , __half2float, __float2half, detail::HalfBitsToFloat,
                             detail::FloatToHalfBits)
 };
 struct alignas(2) BFloat16 {
@@ -110,8 +114,8 @@ struct alignas(2) BFloat16 {
   uint16_t x;
   BFloat16() = default;
   C10_HOST_DEVICE constexpr BFloat16(uint16_t bits, from_bits_t) : x(bits) {}
-  KMOSAIC_TORCH_16_BIT_BODY(BFloat16, __nv_bfloat16, __bfloat162float, __float2bfloat16,
-                            detail::BFloat16BitsToFloat, detail::FloatToBFloat16Bits)
+  KMOSAIC_TORCH_16_BIT_BODY(BFloat16, __nv_bfloat16, explicit, __bfloat162float,
+                            __float2bfloat16, detail::BFloat16BitsToFloat, detail::FloatToBFloat16Bits)
 };
 #undef KMOSAIC_TORCH_16_BIT_BODY
 
