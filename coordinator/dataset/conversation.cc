@@ -1,6 +1,7 @@
 #include "coordinator/dataset/conversation.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status.h"
 
 namespace kmosaic {
 namespace {
@@ -35,6 +36,45 @@ absl::Status Append(const v1::ChatMessage& message, size_t step,
   return absl::OkStatus();
 }
 
+bool StartsAnew(const v1::ModelReply& reply) {
+  return reply.added_size() > 0 && reply.added(0).role() == v1::CHAT_ROLE_SYSTEM;
+}
+
+// Finds the replies that a new context still holds. They stand in their order; of several
+// with the same text the latest is meant. False when one of them was never given.
+bool PlaceReplies(const std::vector<v1::Step>& steps, Conversation& conversation) {
+  size_t position = conversation.messages.size();
+  auto turn = conversation.turns.rbegin();
+  auto skip = [&] { (turn++)->message.reset(); };
+  while (position-- > 0) {
+    const v1::ChatMessage& message = conversation.messages[position];
+    if (message.role() != v1::CHAT_ROLE_ASSISTANT) continue;
+    while (turn != conversation.turns.rend() &&
+           steps[turn->reply].reply().content() != message.content()) {
+      skip();
+    }
+    if (turn == conversation.turns.rend()) return false;
+    (turn++)->message = position;
+  }
+  while (turn != conversation.turns.rend()) skip();
+  return true;
+}
+
+// Takes the messages that a call added; the earlier ones are gone where it starts anew.
+absl::Status AddMessages(const std::vector<v1::Step>& steps, size_t step,
+                         Conversation& conversation) {
+  const v1::ModelReply& reply = steps[step].reply();
+  bool anew = StartsAnew(reply);
+  if (anew) conversation.messages.clear();
+  for (const v1::ChatMessage& message : reply.added()) {
+    KMOSAIC_RETURN_IF_ERROR(Append(message, step, conversation.messages));
+  }
+  if (anew && !PlaceReplies(steps, conversation)) {
+    return Malformed(step, "its context holds a reply that was never given");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<Conversation> ReadConversation(const std::vector<v1::Step>& steps) {
@@ -50,16 +90,18 @@ absl::StatusOr<Conversation> ReadConversation(const std::vector<v1::Step>& steps
       continue;
     }
     if (!step.has_reply()) return Malformed(i, "neither a reply nor a result");
-    for (const v1::ChatMessage& message : step.reply().added()) {
-      absl::Status status = Append(message, i, conversation.messages);
-      if (!status.ok()) return status;
+    KMOSAIC_RETURN_IF_ERROR(AddMessages(steps, i, conversation));
+    size_t context = 0;
+    if (conversation.turns.empty()) {
+      conversation.opening = conversation.messages;
+    } else {
+      context = conversation.turns.back().context + (StartsAnew(step.reply()) ? 1 : 0);
     }
     v1::ChatMessage reply;
     reply.set_role(v1::CHAT_ROLE_ASSISTANT);
     reply.set_content(step.reply().content());
-    absl::Status status = Append(reply, i, conversation.messages);
-    if (!status.ok()) return status;
-    conversation.turns.push_back({i, std::nullopt, conversation.messages.size() - 1});
+    KMOSAIC_RETURN_IF_ERROR(Append(reply, i, conversation.messages));
+    conversation.turns.push_back({i, std::nullopt, conversation.messages.size() - 1, context});
   }
   if (conversation.turns.empty()) return absl::NotFoundError("no reply was recorded");
   return conversation;

@@ -17,20 +17,29 @@ struct Turn {
   // In the item's steps.
   size_t reply = 0;
   std::optional<size_t> result;
-  // In Conversation::messages: the assistant's message.
-  size_t message = 0;
+  // In Conversation::messages: the assistant's message. Unset where the last context does
+  // not hold this reply.
+  std::optional<size_t> message;
+  // Which context it answered, from 0: the context starts anew with a reply whose `added`
+  // begins with a system message.
+  size_t context = 0;
 };
 
+// In both lists at most one system message, first; then user and assistant take turns, the
+// user first.
 struct Conversation {
-  // At most one system message, first; then user and assistant take turns, the user first
-  // and the assistant last.
+  // The last context as the model saw it, and the reply to it: the assistant is last. It is
+  // all that was ever said unless the context was started anew.
   std::vector<v1::ChatMessage> messages;
+  // What was sent with the first call: the user is last.
+  std::vector<v1::ChatMessage> opening;
   std::vector<Turn> turns;
 };
 
 // Neighbouring messages of one role that a turn added become one message (with an empty
-// line between them). INVALID_ARGUMENT with the step when steps are missing or roles do
-// not alternate even so; NOT_FOUND when there is no reply at all.
+// line between them). INVALID_ARGUMENT with the step when steps are missing, roles do not
+// alternate even so, or a context that starts anew holds an assistant's message that is no
+// earlier reply; NOT_FOUND when there is no reply at all.
 absl::StatusOr<Conversation> ReadConversation(const std::vector<v1::Step>& steps);
 
 }  // namespace kmosaic

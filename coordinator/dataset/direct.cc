@@ -21,10 +21,7 @@ std::string FencedSource(const v1::Solution& solution) {
 }
 
 nlohmann::ordered_json DirectRow(const Record& record) {
-  // Everything before the first reply.
-  size_t first_reply = record.conversation.turns.front().message;
-  std::vector<v1::ChatMessage> messages(record.conversation.messages.begin(),
-                                        record.conversation.messages.begin() + first_reply);
+  std::vector<v1::ChatMessage> messages = record.conversation.opening;
   v1::ChatMessage answer;
   answer.set_role(v1::CHAT_ROLE_ASSISTANT);
   answer.set_content(FencedSource(record.Deciding()->solution()));

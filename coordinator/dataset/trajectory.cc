@@ -15,7 +15,10 @@ Json TurnColumn(const Record& record, size_t number) {
   const v1::EvaluationReport& report = result.report();
   Json column;
   column["turn"] = number;
-  column["message"] = turn.message;
+  column["message"] = If(turn.message.has_value(), turn.message.value_or(0));
+  column["context"] = turn.context;
+  column["left_out"] =
+      turn.message.has_value() ? Json(nullptr) : Json(ToValidUtf8(reply.content()));
   column["stage"] = StageName(reply.stage());
   column["verdict"] = If(result.has_report(), VerdictName(report.verdict()));
   column["reason"] = TextColumn(report.reason());

@@ -28,6 +28,22 @@ v1::Step Result(uint32_t number) {
 
 const Added kFirst = {{v1::CHAT_ROLE_SYSTEM, "rules"}, {v1::CHAT_ROLE_USER, "task"}};
 
+// A context that starts anew: the task, then each of `kept` with feedback to it.
+Added Anew(const std::vector<std::string>& kept) {
+  Added added = kFirst;
+  for (const std::string& reply : kept) {
+    added.emplace_back(v1::CHAT_ROLE_ASSISTANT, reply);
+    added.emplace_back(v1::CHAT_ROLE_USER, "about " + reply);
+  }
+  return added;
+}
+
+std::vector<std::string> Contents(const std::vector<v1::ChatMessage>& messages) {
+  std::vector<std::string> contents;
+  for (const v1::ChatMessage& message : messages) contents.push_back(message.content());
+  return contents;
+}
+
 TEST_CASE("turns hold a reply and what came of it") {
   auto conversation = ReadConversation(
       {Reply(0, kFirst, "one"), Result(1), Reply(2, {{v1::CHAT_ROLE_USER, "wrong"}}, "two")});
@@ -36,7 +52,7 @@ TEST_CASE("turns hold a reply and what came of it") {
   CHECK(conversation->turns[0].result == 1u);
   CHECK(conversation->turns[0].message == 2);
   CHECK_FALSE(conversation->turns[1].result.has_value());
-  CHECK(conversation->messages[conversation->turns[1].message].content() == "two");
+  CHECK(conversation->messages[conversation->turns[1].message.value()].content() == "two");
 }
 
 TEST_CASE("messages of one role in a row become one") {
@@ -53,6 +69,46 @@ TEST_CASE("messages of one role in a row become one") {
   CHECK(conversation->turns[0].message == 2);
 }
 
+TEST_CASE("a context that starts anew is all that the model saw from then on") {
+  auto conversation = ReadConversation(
+      {Reply(0, kFirst, "one"), Reply(1, {{v1::CHAT_ROLE_USER, "bad"}}, "two"),
+       Reply(2, {{v1::CHAT_ROLE_USER, "good"}}, "three"), Reply(3, Anew({"two", "three"}), "four"),
+       Reply(4, {{v1::CHAT_ROLE_USER, "again"}}, "five")});
+  REQUIRE(conversation.ok());
+  CHECK(Contents(conversation->messages) ==
+        std::vector<std::string>{"rules", "task", "two", "about two", "three", "about three",
+                                 "four", "again", "five"});
+  CHECK(Contents(conversation->opening) == std::vector<std::string>{"rules", "task"});
+  REQUIRE(conversation->turns.size() == 5);
+  const std::optional<size_t> places[] = {std::nullopt, 2, 4, 6, 8};
+  const size_t contexts[] = {0, 0, 0, 1, 1};
+  for (size_t i = 0; i < 5; ++i) {
+    INFO(i);
+    CHECK(conversation->turns[i].message == places[i]);
+    CHECK(conversation->turns[i].context == contexts[i]);
+  }
+}
+
+TEST_CASE("a reply that a later context leaves out stays out") {
+  auto conversation =
+      ReadConversation({Reply(0, kFirst, "one"), Reply(1, Anew({"one"}), "two"),
+                        Reply(2, Anew({"two"}), "three"), Reply(3, Anew({}), "four")});
+  REQUIRE(conversation.ok());
+  CHECK(Contents(conversation->messages) == std::vector<std::string>{"rules", "task", "four"});
+  for (size_t i = 0; i < 3; ++i) CHECK_FALSE(conversation->turns[i].message.has_value());
+  CHECK(conversation->turns[3].message == 2);
+  CHECK(conversation->turns[3].context == 3);
+}
+
+TEST_CASE("of replies with the same text a new context holds the latest") {
+  auto conversation =
+      ReadConversation({Reply(0, kFirst, "same"), Reply(1, {{v1::CHAT_ROLE_USER, "x"}}, "same"),
+                        Reply(2, Anew({"same"}), "other")});
+  REQUIRE(conversation.ok());
+  CHECK_FALSE(conversation->turns[0].message.has_value());
+  CHECK(conversation->turns[1].message == 2);
+}
+
 TEST_CASE("roles alternate or the conversation is refused") {
   Added user = {{v1::CHAT_ROLE_USER, "task"}};
   struct Case {
@@ -65,9 +121,16 @@ TEST_CASE("roles alternate or the conversation is refused") {
       {"two results", {Reply(0, user, "one"), Result(1), Result(2)}},
       {"a reply that nobody asked for", {Reply(0, user, "one"), Reply(1, {}, "two")}},
       {"only a system message", {Reply(0, {{v1::CHAT_ROLE_SYSTEM, "rules"}}, "one")}},
-      {"a late system message",
+      {"a system message that does not begin a context",
        {Reply(0, user, "one"),
-        Reply(1, {{v1::CHAT_ROLE_SYSTEM, "rules"}, {v1::CHAT_ROLE_USER, "x"}}, "two")}},
+        Reply(1, {{v1::CHAT_ROLE_USER, "x"}, {v1::CHAT_ROLE_SYSTEM, "rules"}}, "two")}},
+      {"a new context with a reply that was never given",
+       {Reply(0, kFirst, "one"), Reply(1, Anew({"another"}), "two")}},
+      {"a new context with a reply twice",
+       {Reply(0, kFirst, "one"), Reply(1, Anew({"one", "one"}), "two")}},
+      {"a new context with replies in another order",
+       {Reply(0, kFirst, "one"), Reply(1, {{v1::CHAT_ROLE_USER, "x"}}, "two"),
+        Reply(2, Anew({"two", "one"}), "three")}},
       {"no role", {Reply(0, {{v1::CHAT_ROLE_UNSPECIFIED, "x"}}, "one")}},
   };
   for (const Case& c : cases) {

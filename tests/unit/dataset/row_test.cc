@@ -127,6 +127,35 @@ TEST_CASE("a direct row asks as the first turn did and answers with the final so
   CHECK(row["messages"][2]["content"] == "```python\nbetter\n```\n");
 }
 
+TEST_CASE("where the context was started anew a row shows the last one and loses no reply") {
+  Sample sample = EmulatedSample();
+  // The last turn was told of the best version alone.
+  v1::ModelReply& last = *sample.steps[8].mutable_reply();
+  const std::string feedback = last.added(0).content();
+  last.clear_added();
+  *last.add_added() = sample.steps[0].reply().added(0);
+  *last.add_added() = sample.steps[0].reply().added(1);
+  last.add_added()->set_role(v1::CHAT_ROLE_ASSISTANT);
+  last.mutable_added(2)->set_content(sample.steps[6].reply().content());
+  last.add_added()->set_role(v1::CHAT_ROLE_USER);
+  last.mutable_added(3)->set_content(feedback);
+
+  Json row = TrajectoryRow(Make(sample));
+  REQUIRE(row["messages"].size() == 5);
+  REQUIRE(row["turns"].size() == 5);
+  for (size_t i : {0, 1, 2}) {
+    CHECK(row["turns"][i]["message"].is_null());
+    CHECK(row["turns"][i]["context"] == 0);
+    CHECK(row["turns"][i]["left_out"] == sample.steps[2 * i].reply().content());
+  }
+  CHECK(row["turns"][3]["message"] == 2);
+  CHECK(row["turns"][3]["best"] == true);
+  CHECK(row["turns"][3]["left_out"].is_null());
+  CHECK(row["turns"][4]["message"] == 4);
+  CHECK(row["turns"][4]["context"] == 1);
+  CHECK(DirectRow(Make(sample))["messages"][1]["content"] == "Write softmax.");
+}
+
 TEST_CASE("a fence is longer than what it fences") {
   v1::Solution solution;
   solution.set_contract(v1::CONTRACT_CUDA);
