@@ -8,6 +8,12 @@ report memfd]; answer {"ok": true} or {"ok": false, "verdict", "error"}.
 null, "seed"} with descriptors [inputs tree, parameters tree if not null]; answer {"ok": true,
 "outputs", "inputs_after", "aliases", "launches", "work", "findings"} with descriptors
 [outputs tree, inputs tree], or {"ok": false, "verdict", "error", "findings"}.
+
+Times, on a GPU only (timing.py): {"op": "time_begin"} is like "run" and has "fresh": [leaves of
+the inputs that keys change] too; answer {"ok": true, "notes"}. {"op": "time_sample", "key"};
+answer {"ok": true, "event_us", "joined_us", "host_us"}. {"op": "time_outputs"} gives what the last
+call gave; answer {"ok": true, "outputs"} with the descriptor of the tree. Each may be
+{"ok": false, "verdict", "error"} instead.
 """
 
 from __future__ import annotations
@@ -17,13 +23,25 @@ import ctypes
 import json
 import os
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
 
-from harness import cpp_extension, cuda_entry, cuda_on_cpu, errors, program, wire
+from harness import (
+    cpp_extension,
+    cuda_entry,
+    cuda_on_cpu,
+    device_kernels,
+    errors,
+    program,
+    timing,
+    wire,
+)
+
+# A process that holds more than this between calls gives it back to the GPU.
+_KEEP_BYTES = 1 << 30
 
 
 class Device(Protocol):
@@ -39,9 +57,18 @@ class Device(Protocol):
 
     def stream(self) -> int: ...
 
-    def before_run(self) -> None: ...
+    def before_run(self, shapes: list[dict[str, Any]] | None) -> None:
+        """`shapes` are those of the outputs, where they are known."""
 
     def after_run(self) -> None: ...
+
+    def between_runs(self) -> None:
+        """Nothing of the last run is referred to any more."""
+
+    def clock(self) -> timing.Clock:
+        """UNSUPPORTED (timing.NoTimes) where there is no time to take."""
+
+    def notes(self) -> list[str]: ...
 
     def work(self) -> dict[str, int] | None: ...
 
@@ -70,11 +97,20 @@ class EmulatedDevice:
     def stream(self) -> int:
         return 0
 
-    def before_run(self) -> None:
+    def before_run(self, shapes: list[dict[str, Any]] | None) -> None:
         self._emulation.reset_counters()
 
     def after_run(self) -> None:
         pass
+
+    def between_runs(self) -> None:
+        pass
+
+    def clock(self) -> timing.Clock:
+        raise timing.NoTimes("an emulated device has no times")
+
+    def notes(self) -> list[str]:
+        return []
 
     def work(self) -> dict[str, int] | None:
         return self._emulation.counters()
@@ -84,19 +120,30 @@ class EmulatedDevice:
 
 
 class CudaDevice:
-    """A real GPU, the one that the environment shows."""
+    """A real GPU, the one that the environment shows. Made before the solution is imported."""
 
     def __init__(self, poison: int) -> None:
         self._poison = poison
+        self._driver = device_kernels.Driver()
+        torch.cuda.synchronize()  # makes the context
+        self._kernels = device_kernels.load_kernels(self._driver)
 
     def place(self, tensor: torch.Tensor) -> torch.Tensor:
         return tensor.to("cuda")
 
     def empty(self, shape: list[int], dtype: torch.dtype) -> torch.Tensor:
         tensor = torch.empty(shape, dtype=dtype, device="cuda")
-        if tensor.numel():
-            tensor.view(-1).view(torch.uint8).fill_(self._poison)
+        self._fill(tensor)
         return tensor
+
+    def _fill(self, tensor: torch.Tensor) -> None:
+        size = tensor.numel() * tensor.element_size()
+        if size == 0:
+            return
+        if self._kernels is not None:
+            self._kernels.poison(tensor.data_ptr(), size, self._poison)
+        else:
+            tensor.view(-1).view(torch.uint8).fill_(self._poison)
 
     def entry(self, library: str, name: str) -> Callable[..., Any]:
         entry: Callable[..., Any] = ctypes.CDLL(library)[name]
@@ -105,11 +152,25 @@ class CudaDevice:
     def stream(self) -> int:
         return int(torch.cuda.current_stream().cuda_stream)
 
-    def before_run(self) -> None:
-        pass
+    def before_run(self, shapes: list[dict[str, Any]] | None) -> None:
+        # torch gives a freed block of the right size to who asks next: so memory that the
+        # program takes for its outputs holds the poison.
+        blocks = [self.empty(s["shape"], wire.DTYPES[s["dtype"]]) for s in shapes or []]
+        del blocks
 
     def after_run(self) -> None:
         torch.cuda.synchronize()
+
+    def between_runs(self) -> None:
+        # Others share this GPU, and torch keeps what was freed.
+        if torch.cuda.memory_reserved() > _KEEP_BYTES:
+            torch.cuda.empty_cache()
+
+    def clock(self) -> timing.Clock:
+        return device_kernels.CudaClock(self._driver, self._kernels)
+
+    def notes(self) -> list[str]:
+        return [] if self._kernels is not None else [device_kernels.WITHOUT_KERNELS]
 
     def work(self) -> dict[str, int] | None:
         return None
@@ -147,18 +208,21 @@ class Manifest:
 
 @dataclass
 class _Solution:
-    """A loaded candidate: called with the inputs, gives the outputs."""
+    """A loaded candidate. `bind` makes one call ready: it gets the inputs, the shapes of the
+    outputs and the parameters, and gives what is called."""
 
     device: Device
-    run: Callable[[list[Any], list[dict[str, Any]] | None, dict[str, torch.Tensor]], Any]
+    bind: Callable[
+        [list[Any], list[dict[str, Any]] | None, dict[str, torch.Tensor]], Callable[[], Any]
+    ]
     path: str | None
 
 
 class Candidate:
     def __init__(self) -> None:
         self._solution: _Solution | None = None
+        self._session: timing.Session | None = None
         self._contexts = contextlib.ExitStack()
-        self._device_name = "cuda:0"
 
     def load(self, message: dict[str, Any], init: Any, report_fd: int) -> dict[str, Any]:
         path: str | None = None
@@ -182,7 +246,7 @@ class Candidate:
                 return _refused("LOAD_ERROR", "the file defines no class ModelNew")
             torch.manual_seed(message["weight_seed"])
             model = model_class(*[_placed(v, device) for v in init])
-            self._solution = _Solution(device, _model_runner(model, device), path)
+            self._solution = _Solution(device, _model_binder(model, device), path)
             return {"ok": True}
         except program.LoadFailed as error:
             return errors.reply(program.cause(error), error.path, "LOAD_ERROR")
@@ -201,9 +265,10 @@ class Candidate:
         try:
             placed = [_placed(value, device) for value in inputs]
             weights = {name: device.place(t) for name, t in (parameters or {}).items()}
-            device.before_run()
+            device.before_run(message["outputs"])
+            call = solution.bind(placed, message["outputs"], weights)
             torch.manual_seed(message["seed"])
-            outputs = solution.run(placed, message["outputs"], weights)
+            outputs = call()
             device.after_run()
             work = device.work()
             written = wire.TreeWriter("outputs", self._name)
@@ -217,6 +282,8 @@ class Candidate:
                 "work": work,
                 "findings": device.findings(),
             }
+            del outputs, placed, weights, call
+            device.between_runs()
             return reply, [written.descriptor, after.descriptor]
         except cuda_entry.EntryError as error:
             return _refused("INVALID_TASK", f"entry: {error}"), []
@@ -226,6 +293,47 @@ class Candidate:
         except BaseException as error:
             reply = errors.reply(error, solution.path, "RUNTIME_ERROR")
             return {**reply, "findings": device.findings()}, []
+
+    def time_begin(self, message: dict[str, Any], inputs: Any, parameters: Any) -> dict[str, Any]:
+        solution = self._solution
+        assert solution is not None  # the daemon loads first
+        device = solution.device
+        shapes = message["outputs"]
+        try:
+            clock = device.clock()
+            weights = {name: device.place(t) for name, t in (parameters or {}).items()}
+
+            def bind(copies: list[Any]) -> Callable[[], Any]:
+                device.before_run(shapes)
+                call = solution.bind(copies, shapes, weights)
+                torch.manual_seed(message["seed"])
+                return call
+
+            placed = [_placed(value, device) for value in inputs]
+            self._session = timing.Session(clock, bind, placed, message["fresh"])
+            return {"ok": True, "notes": device.notes()}
+        except timing.NoTimes as error:
+            return _refused("UNSUPPORTED", str(error))
+        except BaseException as error:
+            return errors.reply(error, solution.path, "RUNTIME_ERROR")
+
+    def time_sample(self, key: int) -> dict[str, Any]:
+        assert self._session is not None
+        assert self._solution is not None
+        try:
+            return self._session.sample(key).reply()
+        except BaseException as error:
+            return errors.reply(error, self._solution.path, "RUNTIME_ERROR")
+
+    def time_outputs(self) -> tuple[dict[str, Any], list[int]]:
+        assert self._session is not None
+        assert self._solution is not None
+        try:
+            written = wire.TreeWriter("outputs", self._name)
+            node = written.encode(self._session.outputs())
+            return {"ok": True, "outputs": node}, [written.descriptor]
+        except BaseException as error:
+            return errors.reply(error, self._solution.path, "RUNTIME_ERROR"), []
 
     def _name(self, tensor: torch.Tensor) -> str:
         return str(tensor.device)
@@ -239,7 +347,7 @@ def _refused(verdict: str, text: str) -> dict[str, Any]:
     return {"ok": False, "verdict": verdict, "error": text}
 
 
-def _model_runner(model: Any, device: Device) -> Callable[..., Any]:
+def _model_binder(model: Any, device: Device) -> Callable[..., Callable[[], Any]]:
     """Each run starts from the state that the constructor left, whatever runs before it
     did to buffers, so that the order of runs does not matter."""
     if isinstance(model, torch.nn.Module):
@@ -252,12 +360,12 @@ def _model_runner(model: Any, device: Device) -> Callable[..., Any]:
     else:
         state = []
 
-    def run(inputs: list[Any], _outputs: object, _parameters: object) -> Any:
+    def bind(inputs: list[Any], _shapes: object, _parameters: object) -> Callable[[], Any]:
         for buffer, value in state:
             buffer.copy_(value)
-        return model(*inputs)
+        return lambda: model(*inputs)
 
-    return run
+    return bind
 
 
 def _load_entry(
@@ -266,29 +374,22 @@ def _load_entry(
     entry = cuda_entry.parse(description["prototype"], description["bindings"])
     function = device.entry(manifest.libraries()[0], entry.name)
 
-    def run(
+    def bind(
         inputs: list[Any],
         shapes: list[dict[str, Any]] | None,
         parameters: dict[str, torch.Tensor],
-    ) -> Any:
+    ) -> Callable[[], Any]:
         outputs = [device.empty(s["shape"], wire.DTYPES[s["dtype"]]) for s in shapes or []]
         values = cuda_entry.Values(inputs, outputs, init, parameters)
         passed = cuda_entry.arguments(entry, values, device.stream())
-        cuda_entry.call(function, entry, passed)
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
-    return _Solution(device, run, None)
+        def call() -> Any:
+            cuda_entry.call(function, entry, passed)
+            return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
+        return call
 
-def _tensors(value: Any) -> Iterator[torch.Tensor]:
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _tensors(item)
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _tensors(item)
+    return _Solution(device, bind, None)
 
 
 def _aliases(outputs: Any, inputs: Any) -> list[dict[str, int]]:
@@ -298,11 +399,11 @@ def _aliases(outputs: Any, inputs: Any) -> list[dict[str, int]]:
         return tensor.untyped_storage().data_ptr()
 
     found = []
-    results = list(_tensors(outputs))
+    results = list(timing.leaves(outputs))
     for index, tensor in enumerate(results):
         if tensor.numel() == 0:
             continue
-        for other, given in enumerate(_tensors(inputs)):
+        for other, given in enumerate(timing.leaves(inputs)):
             if memory(given) == memory(tensor):
                 found.append({"index": index, "input": other})
         for other, earlier in enumerate(results[:index]):
@@ -315,15 +416,25 @@ def serve(channel: wire.Channel) -> None:
     candidate = Candidate()
     while (received := channel.receive()) is not None:
         message, descriptors = received
-        if message["op"] == "load":
+        op = message["op"]
+        answered: list[int] = []
+        if op == "load":
             init = wire.decode(message["init"], descriptors[0])
-            channel.send(candidate.load(message, init, descriptors[1]))
-            continue
-        inputs = wire.decode(message["inputs"], descriptors[0])
-        parameters = None
-        if message["parameters"] is not None:
-            parameters = wire.decode(message["parameters"], descriptors[1])
-        reply, answered = candidate.run(message, inputs, parameters)
+            reply = candidate.load(message, init, descriptors[1])
+        elif op == "time_sample":
+            reply = candidate.time_sample(message["key"])
+        elif op == "time_outputs":
+            reply, answered = candidate.time_outputs()
+        else:
+            inputs = wire.decode(message["inputs"], descriptors[0])
+            parameters = None
+            if message["parameters"] is not None:
+                parameters = wire.decode(message["parameters"], descriptors[1])
+            if op == "time_begin":
+                reply = candidate.time_begin(message, inputs, parameters)
+            else:
+                reply, answered = candidate.run(message, inputs, parameters)
+            del inputs, parameters
         channel.send(reply, answered)
         for descriptor in answered:
             os.close(descriptor)

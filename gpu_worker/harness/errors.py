@@ -9,6 +9,17 @@ from typing import Any
 MAX_TEXT = 4000
 _MAX_FRAMES = 6
 
+# What CUDA says (CUDA C++ Programming Guide and driver_types.h, cudaError), in torch's
+# exceptions and in those that programs make of cudaGetErrorString.
+_DEVICE_ERRORS = (
+    ("an illegal memory access was encountered", "ILLEGAL_ACCESS"),
+    ("misaligned address", "ILLEGAL_ACCESS"),
+    ("invalid configuration argument", "ILLEGAL_LAUNCH"),
+    ("too many resources requested for launch", "ILLEGAL_LAUNCH"),
+    ("CUDA error: out of memory", "DEVICE_MEMORY"),
+    ("CUDA out of memory", "DEVICE_MEMORY"),
+)
+
 # Words in torch's own messages when memory for a CPU tensor runs out.
 _HOST_MEMORY = ("DefaultCPUAllocator: can't allocate memory", "DefaultCPUAllocator: not enough")
 
@@ -63,6 +74,10 @@ def verdict_of(error: BaseException, default: str) -> str:
             return "HOST_MEMORY"
     if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
         return "PROCESS_LIMIT"
+    if isinstance(error, RuntimeError):
+        for words, verdict in _DEVICE_ERRORS:
+            if words in str(error):
+                return verdict
     if error.__cause__ is not None and error.__cause__ is not error:
         return verdict_of(error.__cause__, default)
     return default

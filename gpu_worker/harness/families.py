@@ -14,7 +14,7 @@ import torch
 _FEW_VALUES = 16
 
 
-def _is_free(tensor: torch.Tensor) -> bool:
+def is_free(tensor: torch.Tensor) -> bool:
     """Whether its values look drawn from a continuous range that may be changed."""
     if not tensor.is_floating_point() or tensor.numel() < 2:
         return False
@@ -27,7 +27,7 @@ def _is_free(tensor: torch.Tensor) -> bool:
     return True
 
 
-def _is_symmetric(tensor: torch.Tensor) -> bool:
+def is_symmetric(tensor: torch.Tensor) -> bool:
     return (
         tensor.dim() >= 2
         and tensor.shape[-1] == tensor.shape[-2]
@@ -41,15 +41,15 @@ def _scaled(factor: float) -> Callable[[torch.Tensor, torch.Generator], torch.Te
 
 
 def _sparse(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    draw = torch.rand(tensor.shape, generator=generator)
-    if _is_symmetric(tensor):
+    draw = torch.rand(tensor.shape, generator=generator, device=tensor.device)
+    if is_symmetric(tensor):
         draw = torch.minimum(draw, draw.transpose(-1, -2))
     return torch.where(draw < 0.1, tensor, torch.zeros_like(tensor))
 
 
 def _constant(tensor: torch.Tensor, _generator: torch.Generator) -> torch.Tensor:
     present = tensor[tensor != 0]
-    value = present.double().mean() if present.numel() else torch.tensor(1.0)
+    value = present.double().mean() if present.numel() else tensor.new_ones(())
     return torch.where(tensor != 0, value.to(tensor.dtype), torch.zeros_like(tensor))
 
 
@@ -77,22 +77,24 @@ def apply(family: str, value: Any, seed: int) -> Any:
     gives the same values. KeyError: no such family."""
     if family == "native":
         return value
-    generator = torch.Generator().manual_seed(seed ^ 0x5EED)
-    return _walk(value, _CHANGES[family], generator)
+    return _walk(value, _CHANGES[family], {}, seed ^ 0x5EED)
 
 
 def _walk(
     value: Any,
     change: Callable[[torch.Tensor, torch.Generator], torch.Tensor],
-    generator: torch.Generator,
+    generators: dict[torch.device, torch.Generator],
+    seed: int,
 ) -> Any:
     if isinstance(value, torch.Tensor):
-        if not _is_free(value):
+        if not is_free(value):
             return value
-        plain = value.cpu()
-        return change(plain, generator).to(value.dtype).to(value.device)
+        # Random where the tensor is: the CPU's generator takes seconds for large ones.
+        if value.device not in generators:
+            generators[value.device] = torch.Generator(value.device).manual_seed(seed)
+        return change(value, generators[value.device]).to(value.dtype)
     if isinstance(value, (list, tuple)):
-        return type(value)(_walk(item, change, generator) for item in value)
+        return type(value)(_walk(item, change, generators, seed) for item in value)
     if isinstance(value, dict):
-        return {key: _walk(item, change, generator) for key, item in value.items()}
+        return {key: _walk(item, change, generators, seed) for key, item in value.items()}
     return value

@@ -2,12 +2,19 @@
 
 {"op": "load", "source", "device", "scale", "scaled_shapes", "weight_seed"}; answer
 {"ok": true, "init": node, "shapes": {name: value} (those reduced), "sizes": {name: value}
-(all, as the source has them), "families": [...], "notes": [...]} with
-descriptors [init tree], or {"ok": false, "verdict": "INVALID_TASK" | "UNSUPPORTED", "error"}.
+(all, as the source has them), "families": [...], "notes": [...], "multiply_adds" (of one call),
+"parameter_bytes"} with descriptors [init tree], or {"ok": false, "verdict": "INVALID_TASK" |
+"UNSUPPORTED" | "DEVICE_MEMORY", "error"}.
 
-{"op": "case", "seed", "family", "want_parameters"?}; answer {"ok": true, "inputs",
-"expected", "expected64" | null, "parameters" | null, "reduction", "notes"} with descriptors
-[inputs tree, expected tree, expected64 tree if not null, parameters tree if not null].
+{"op": "case", "seed", "family", "key"?, "want_parameters"?}; answer {"ok": true, "inputs",
+"expected", "expected64" | null, "parameters" | null, "reduction", "fresh", "notes"} with
+descriptors [inputs tree, expected tree, expected64 tree if not null, parameters tree if not
+null]. "fresh" are the leaves of the inputs that a key may change (timing.changeable); with "key"
+they are changed as in a timed call.
+
+Times, on a GPU only (timing.py): {"op": "time_begin", "seed", "compiled": bool}; answer
+{"ok": true, "launch_us" (time of a call that does almost nothing), "tf32": {"matmul", "cudnn"},
+"notes"}. {"op": "time_sample", "key"}; answer {"ok": true, "event_us", "joined_us", "host_us"}.
 """
 
 from __future__ import annotations
@@ -16,13 +23,24 @@ import contextlib
 import copy
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from harness import cuda_on_cpu, errors, families, measure, program, scaling, shapes, wire
+from harness import (
+    cuda_on_cpu,
+    device_kernels,
+    errors,
+    families,
+    measure,
+    program,
+    scaling,
+    shapes,
+    timing,
+    wire,
+)
 
 # What a reduced program may cost on the emulated device, which does some 0.2e9
 # multiply-adds a second and core: a fraction of a second per run.
@@ -33,6 +51,9 @@ HARD_MULTIPLY_ADDS = 12_000_000_000
 HARD_ELEMENTS = 200_000_000
 # Time to look for shapes.
 SEARCH_SECONDS = 40.0
+
+# Calls that tell what launching alone takes.
+_LAUNCH_SAMPLES = 15
 
 # Errors that no other shape will cure.
 _NOT_SHAPES = (NameError, ImportError, SyntaxError, AttributeError, NotImplementedError)
@@ -70,6 +91,8 @@ class Reference:
         self._buffers: list[tuple[torch.Tensor, torch.Tensor]] = []
         self._device = "emulated"
         self._path: str | None = None
+        self._driver: device_kernels.Driver | None = None
+        self._session: timing.Session | None = None
 
     # Loading
 
@@ -78,6 +101,8 @@ class Reference:
         self._contexts.enter_context(torch.no_grad())
         if self._device == "emulated":
             self._contexts.enter_context(cuda_on_cpu.emulated())
+        else:
+            self._driver = device_kernels.Driver()
         notes: list[str] = []
         try:
             sizes = shapes.Sizes(message["source"])
@@ -93,7 +118,14 @@ class Reference:
                 "sizes": sizes.values(),
                 "families": list(families.NAMES),
                 "notes": notes,
+                "multiply_adds": instance.cost.multiply_adds,
+                "parameter_bytes": sum(
+                    tensor.numel() * tensor.element_size()
+                    for tensor in instance.model.state_dict().values()
+                    if isinstance(tensor, torch.Tensor)
+                ),
             }
+            self._give_memory_back()
             return reply, [writer.descriptor]
         except InvalidTask as error:
             return _refused("INVALID_TASK", str(error)), []
@@ -151,23 +183,40 @@ class Reference:
         inputs = self._inputs(module)
         with measure.Measure() as cost:
             result = model(*inputs)
-        cost.elements += sum(tensor.numel() for tensor in _tensors(inputs))
+        cost.elements += sum(tensor.numel() for tensor in timing.leaves(inputs))
         _restore(before)
-        if next(_tensors(result), None) is None:
+        if next(timing.leaves(result), None) is None:
             raise InvalidTask("forward returned no tensor")
         return Instance(loaded, init, model, cost)
 
     def _inputs(self, module: Any) -> list[Any]:
-        if self._device == "cuda":
-            # Made where they are used: the CPU's generator takes seconds for large ones.
+        if self._device != "cuda":
+            return _sequence(module.get_inputs(), "get_inputs")
+        # Made where they are used: the CPU's generator takes seconds for large ones.
+        state = torch.get_rng_state(), torch.cuda.get_rng_state()
+        try:
             with torch.device("cuda"):
-                return _sequence(module.get_inputs(), "get_inputs")
-        return _sequence(module.get_inputs(), "get_inputs")
+                inputs = module.get_inputs()
+        except (TypeError, RuntimeError) as error:
+            if errors.verdict_of(error, "") == "DEVICE_MEMORY":
+                raise
+            # It mixes in what only a CPU has (NumPy, a generator of its own).
+            torch.set_rng_state(state[0])
+            torch.cuda.set_rng_state(state[1])
+            inputs = module.get_inputs()
+        return [_on_gpu(value) for value in _sequence(inputs, "get_inputs")]
+
+    def _give_memory_back(self) -> None:
+        # Others share the GPU, and torch keeps what was freed.
+        if self._device == "cuda":
+            torch.cuda.empty_cache()
 
     def _failed(self, error: BaseException) -> dict[str, Any]:
         path = self._path
         if isinstance(error, program.LoadFailed):
             path, error = error.path, program.cause(error)
+        if errors.verdict_of(error, "") == "DEVICE_MEMORY":
+            return _refused("DEVICE_MEMORY", errors.describe(error, path))
         verdict = "UNSUPPORTED" if isinstance(error, ImportError) else "INVALID_TASK"
         return _refused(
             verdict, errors.describe(error, path).replace("solution.py", "reference.py")
@@ -184,6 +233,9 @@ class Reference:
             torch.manual_seed(seed)
             inputs = self._inputs(instance.loaded.module)
             inputs = families.apply(message["family"], inputs, seed)
+            fresh = timing.changeable(inputs)
+            if message.get("key") is not None:
+                inputs = timing.changed(inputs, fresh, message["key"])
             writers = [wire.TreeWriter("inputs"), wire.TreeWriter("expected")]
             reply: dict[str, Any] = {"ok": True, "notes": notes}
             reply["inputs"] = writers[0].encode(inputs)
@@ -202,11 +254,61 @@ class Reference:
                 writers.append(wire.TreeWriter("parameters"))
                 reply["parameters"] = writers[-1].encode(dict(instance.model.state_dict()))
             reply["reduction"] = instance.cost.reduction
+            reply["fresh"] = fresh
+            del inputs, expected, expected64
+            self._give_memory_back()
             return reply, [writer.descriptor for writer in writers]
         except wire.UnsupportedValue as error:
             return _refused("UNSUPPORTED", f"the reference program gives {error}"), []
         except BaseException as error:
             return self._failed(error), []
+
+    # Times
+
+    def time_begin(self, message: dict[str, Any]) -> dict[str, Any]:
+        instance = self._instance
+        assert instance is not None  # the daemon loads first
+        if self._driver is None:
+            return _refused("UNSUPPORTED", "an emulated device has no times")
+        seed = message["seed"]
+        try:
+            self._session = None
+            self._model64 = None  # its memory is wanted
+            self._give_memory_back()
+            torch.manual_seed(seed)
+            inputs = self._inputs(instance.loaded.module)
+            kernels = device_kernels.load_kernels(self._driver)
+            clock = device_kernels.CudaClock(self._driver, kernels)
+            model: Any = torch.compile(instance.model) if message["compiled"] else instance.model
+
+            def bind(copies: list[Any]) -> Callable[[], Any]:
+                _restore(self._buffers)
+                torch.manual_seed(seed)
+                return lambda: model(*copies)
+
+            fresh = timing.changeable(inputs)
+            self._session = timing.Session(clock, bind, inputs, fresh)
+            probe = torch.zeros(1, device="cuda")
+            empty = timing.Session(clock, lambda _: probe.zero_, [], [])
+            launches = sorted(empty.sample(0).event_us for _ in range(_LAUNCH_SAMPLES))
+            return {
+                "ok": True,
+                "launch_us": launches[len(launches) // 2],
+                "tf32": {
+                    "matmul": bool(torch.backends.cuda.matmul.allow_tf32),
+                    "cudnn": bool(torch.backends.cudnn.allow_tf32),
+                },
+                "notes": [] if kernels is not None else [device_kernels.WITHOUT_KERNELS],
+            }
+        except BaseException as error:
+            return self._failed(error)
+
+    def time_sample(self, message: dict[str, Any]) -> dict[str, Any]:
+        assert self._session is not None
+        try:
+            return self._session.sample(message["key"]).reply()
+        except BaseException as error:
+            return self._failed(error)
 
     def _run_in_float64(
         self, inputs: list[Any], expected: Any, seed: int, notes: list[str]
@@ -229,7 +331,7 @@ class Reference:
             return None
         finally:
             torch.set_default_dtype(torch.float32)
-        pairs = zip(_tensors(expected), _tensors(result), strict=False)
+        pairs = zip(timing.leaves(expected), timing.leaves(result), strict=False)
         if any(e.is_floating_point() and r.dtype is not torch.float64 for e, r in pairs):
             notes.append("no expected values in float64: the program rounds to another type")
             return None
@@ -326,15 +428,15 @@ def _in_float64(value: Any) -> Any:
     return value
 
 
-def _tensors(value: Any) -> Iterator[torch.Tensor]:
+def _on_gpu(value: Any) -> Any:
+    """With every tensor on the GPU."""
     if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _tensors(item)
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _tensors(item)
+        return value.cuda()
+    if isinstance(value, (list, tuple)):
+        return type(value)(_on_gpu(item) for item in value)
+    if isinstance(value, dict):
+        return {key: _on_gpu(item) for key, item in value.items()}
+    return value
 
 
 def _refused(verdict: str, text: str) -> dict[str, Any]:
@@ -345,8 +447,16 @@ def serve(channel: wire.Channel) -> None:
     reference = Reference()
     while (received := channel.receive()) is not None:
         message, _ = received
-        handle = reference.load if message["op"] == "load" else reference.case
-        reply, descriptors = handle(message)
+        descriptors: list[int] = []
+        op = message["op"]
+        if op == "load":
+            reply, descriptors = reference.load(message)
+        elif op == "case":
+            reply, descriptors = reference.case(message)
+        elif op == "time_begin":
+            reply = reference.time_begin(message)
+        else:
+            reply = reference.time_sample(message)
         channel.send(reply, descriptors)
         for descriptor in descriptors:
             os.close(descriptor)
