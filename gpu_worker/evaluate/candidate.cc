@@ -104,26 +104,65 @@ Conclusion Candidate::Load(const Parcel& init) {
                          Untrusted::kSolution, is_entry);
 }
 
-std::variant<RunResult, Conclusion> Candidate::Run(const TaskCase& task_case) {
+absl::StatusOr<Frame> Candidate::CallWithInputs(json request, const TaskCase& task_case) {
   bool is_entry = options_.solution.contract() == v1::CONTRACT_CUDA;
-  auto inputs = task_case.inputs.ToMemfd("inputs");
-  if (!inputs.ok()) return ConcludeMachine(inputs.status());
-  std::vector<int> fds = {inputs->get()};
+  KMOSAIC_ASSIGN_OR_RETURN(UniqueFd inputs, task_case.inputs.ToMemfd("inputs"));
+  std::vector<int> fds = {inputs.get()};
   UniqueFd parameters;
-  json parameters_node;
+  request["parameters"] = json();
   if (is_entry && task_case.parameters.has_value()) {
-    auto made = task_case.parameters->ToMemfd("parameters");
-    if (!made.ok()) return ConcludeMachine(made.status());
-    parameters = *std::move(made);
-    parameters_node = task_case.parameters->node;
+    KMOSAIC_ASSIGN_OR_RETURN(parameters, task_case.parameters->ToMemfd("parameters"));
+    request["parameters"] = task_case.parameters->node;
     fds.push_back(parameters.get());
   }
-  json request = {{"op", "run"},
-                  {"inputs", task_case.inputs.node},
-                  {"outputs", is_entry ? OutputShapes(task_case.expected.value) : json()},
-                  {"parameters", parameters_node},
-                  {"seed", task_case.seed}};
-  auto reply = role_->Call(request, fds, options_.limits.run);
+  request["inputs"] = task_case.inputs.node;
+  // An entry writes to what it gets; for others it says what fresh memory will be taken.
+  request["outputs"] = OutputShapes(task_case.expected.value);
+  request["seed"] = task_case.seed;
+  return role_->Call(request, fds, options_.limits.run);
+}
+
+std::variant<Frame, Conclusion> Candidate::Ask(const json& request, const std::string& doing) {
+  auto reply = role_->Call(request, {}, options_.limits.run);
+  if (!reply.ok()) return ConcludeEnd(reply.status(), doing);
+  if (IsOk(reply->message)) return *std::move(reply);
+  return ConcludeRefusal(Text(reply->message, "verdict"), Text(reply->message, "error"),
+                         Untrusted::kSolution, options_.solution.contract() == v1::CONTRACT_CUDA);
+}
+
+Conclusion Candidate::BeginTiming(const TaskCase& task_case, std::vector<std::string>* notes) {
+  auto reply = CallWithInputs({{"op", "time_begin"}, {"fresh", task_case.fresh}}, task_case);
+  if (!reply.ok()) return ConcludeEnd(reply.status(), "being prepared to be timed");
+  if (!IsOk(reply->message)) {
+    return ConcludeRefusal(Text(reply->message, "verdict"), Text(reply->message, "error"),
+                           Untrusted::kSolution, options_.solution.contract() == v1::CONTRACT_CUDA);
+  }
+  for (const json& note : reply->message.value("notes", json::array())) {
+    if (note.is_string()) notes->push_back(note.get<std::string>());
+  }
+  return Conclusion();
+}
+
+std::variant<json, Conclusion> Candidate::TimeCall(uint64_t key) {
+  auto asked = Ask({{"op", "time_sample"}, {"key", key}}, "timed");
+  if (auto* failed = std::get_if<Conclusion>(&asked)) return *failed;
+  return std::get<Frame>(std::move(asked)).message;
+}
+
+std::variant<Value, Conclusion> Candidate::TimedOutputs() {
+  auto asked = Ask({{"op", "time_outputs"}}, "giving the outputs of a timed call");
+  if (auto* failed = std::get_if<Conclusion>(&asked)) return *failed;
+  const Frame& frame = std::get<Frame>(asked);
+  size_t next = 0;
+  auto outputs = ReadParcel(frame.message.value("outputs", json()), frame.fds, &next,
+                            options_.limits.block_bytes);
+  if (!outputs.ok()) return Tampered(outputs.status());
+  return std::move(outputs->value);
+}
+
+std::variant<RunResult, Conclusion> Candidate::Run(const TaskCase& task_case) {
+  bool is_entry = options_.solution.contract() == v1::CONTRACT_CUDA;
+  auto reply = CallWithInputs({{"op", "run"}}, task_case);
   if (!reply.ok()) return ConcludeEnd(reply.status(), "run");
   const json& message = reply->message;
   std::vector<DeviceFinding> findings = ParseFindings(message.value("findings", json()));

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -55,12 +56,24 @@ class Candidate {
   Conclusion Load(const Parcel& init);
   std::variant<RunResult, Conclusion> Run(const TaskCase& task_case);
 
+  // Timed calls (harness/timing.py), after Load, on the inputs of `task_case`. `notes` gets
+  // what the process has to say about how it measures.
+  Conclusion BeginTiming(const TaskCase& task_case, std::vector<std::string>* notes);
+  // The answer to one timed call, not looked into.
+  std::variant<nlohmann::json, Conclusion> TimeCall(uint64_t key);
+  // What the last timed call gave.
+  std::variant<Value, Conclusion> TimedOutputs();
+
   std::string Output();
   uint8_t poison() const { return options_.poison; }
 
  private:
   // A failed call: what the device saw, else how the process ended.
   Conclusion ConcludeEnd(const absl::Status& status, const std::string& doing);
+  // Sends what a call needs: `request` is completed with inputs, outputs and parameters.
+  absl::StatusOr<Frame> CallWithInputs(nlohmann::json request, const TaskCase& task_case);
+  // A request whose refusal is a conclusion.
+  std::variant<Frame, Conclusion> Ask(const nlohmann::json& request, const std::string& doing);
 
   const Options options_;
   RoleStarter* const starter_;

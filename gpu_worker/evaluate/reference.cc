@@ -45,6 +45,11 @@ std::string Text(const json& reply, const char* key) {
   return found != reply.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
+uint64_t Unsigned(const json& reply, const char* key) {
+  auto found = reply.find(key);
+  return found != reply.end() && found->is_number_unsigned() ? found->get<uint64_t>() : 0;
+}
+
 bool IsOk(const json& reply) {
   auto found = reply.find("ok");
   return found != reply.end() && found->is_boolean() && found->get<bool>();
@@ -198,6 +203,8 @@ std::optional<Conclusion> Reference::EnsureLoaded() {
   shape->sizes = Integers(frame.message, "sizes");
   shape->families = Strings(frame.message, "families");
   shape->notes = Strings(frame.message, "notes");
+  shape->multiply_adds = Unsigned(frame.message, "multiply_adds");
+  shape->parameter_bytes = Unsigned(frame.message, "parameter_bytes");
   shape_ = shape;
   cache_->Put(key_ + "/shape", shape_);
   return std::nullopt;
@@ -214,7 +221,7 @@ OrConclusion<TaskShape> Reference::Shape() {
 OrConclusion<TaskCase> Reference::Case(uint64_t seed, const std::string& family, bool keep) {
   std::string key = absl::StrCat(key_, "/case/", family, "/", seed);
   if (auto found = cache_->FindCase(key); found != nullptr) return found;
-  OrConclusion<TaskCase> result = Compute(seed, family);
+  OrConclusion<TaskCase> result = Compute(seed, family, std::nullopt);
   if (auto* made = std::get_if<std::shared_ptr<const TaskCase>>(&result); made != nullptr && keep) {
     cache_->Put(key, *made);
   }
@@ -222,16 +229,37 @@ OrConclusion<TaskCase> Reference::Case(uint64_t seed, const std::string& family,
 }
 
 OrConclusion<TaskCase> Reference::Repeat(uint64_t seed, const std::string& family) {
-  return Compute(seed, family);
+  return Compute(seed, family, std::nullopt);
 }
 
-OrConclusion<TaskCase> Reference::Compute(uint64_t seed, const std::string& family) {
+OrConclusion<TaskCase> Reference::TimedCase(uint64_t seed, uint64_t key) {
+  return Compute(seed, "native", key);
+}
+
+std::variant<json, Conclusion> Reference::BeginTiming(uint64_t seed, bool compiled) {
   if (auto failed = EnsureLoaded(); failed.has_value()) return *failed;
-  auto reply = Call({{"op", "case"},
-                     {"seed", seed},
-                     {"family", family},
-                     {"want_parameters", options_.want_parameters}},
-                    "run", options_.limits.reference_case);
+  auto reply = Call({{"op", "time_begin"}, {"seed", seed}, {"compiled", compiled}},
+                    "being prepared to be timed", options_.limits.reference_case);
+  if (auto* failed = std::get_if<Conclusion>(&reply)) return *failed;
+  return std::get<Frame>(std::move(reply)).message;
+}
+
+std::variant<json, Conclusion> Reference::TimeCall(uint64_t key) {
+  // The first call of a compiled program compiles it.
+  auto reply = Call({{"op", "time_sample"}, {"key", key}}, "timed", options_.limits.reference_load);
+  if (auto* failed = std::get_if<Conclusion>(&reply)) return *failed;
+  return std::get<Frame>(std::move(reply)).message;
+}
+
+OrConclusion<TaskCase> Reference::Compute(uint64_t seed, const std::string& family,
+                                          std::optional<uint64_t> key) {
+  if (auto failed = EnsureLoaded(); failed.has_value()) return *failed;
+  json request = {{"op", "case"},
+                  {"seed", seed},
+                  {"family", family},
+                  {"want_parameters", options_.want_parameters}};
+  if (key.has_value()) request["key"] = *key;
+  auto reply = Call(request, "run", options_.limits.reference_case);
   if (auto* failed = std::get_if<Conclusion>(&reply)) return *failed;
   const Frame& frame = std::get<Frame>(reply);
   const json& message = frame.message;
@@ -256,6 +284,9 @@ OrConclusion<TaskCase> Reference::Compute(uint64_t seed, const std::string& fami
   if (auto reduction = message.find("reduction");
       reduction != message.end() && reduction->is_number_integer()) {
     made->reduction = reduction->get<int64_t>();
+  }
+  for (const json& leaf : message.value("fresh", json::array())) {
+    if (leaf.is_number_unsigned()) made->fresh.push_back(leaf.get<uint32_t>());
   }
   made->notes = Strings(message, "notes");
   return std::shared_ptr<const TaskCase>(std::move(made));

@@ -42,6 +42,9 @@ struct TaskShape {
   std::map<std::string, int64_t> sizes;
   std::vector<std::string> families;
   std::vector<std::string> notes;
+  // Of one call: of its matrix products, convolutions and attention.
+  uint64_t multiply_adds = 0;
+  uint64_t parameter_bytes = 0;
 };
 
 // One set of inputs with the expected outputs.
@@ -54,6 +57,8 @@ struct TaskCase {
   // state_dict of the reference; only when asked for.
   std::optional<Parcel> parameters;
   std::optional<int64_t> reduction;
+  // Leaves of the inputs whose elements a timed call's key changes.
+  std::vector<uint32_t> fresh;
   std::vector<std::string> notes;
 
   uint64_t size_bytes() const;
@@ -101,12 +106,25 @@ class Reference {
   OrConclusion<TaskCase> Case(uint64_t seed, const std::string& family, bool keep);
   // Computed anew, past the cache.
   OrConclusion<TaskCase> Repeat(uint64_t seed, const std::string& family);
+  // The inputs of `seed` changed by the key of a timed call, and what is expected of them.
+  OrConclusion<TaskCase> TimedCase(uint64_t seed, uint64_t key);
+
+  // Timed calls of the program itself (harness/timing.py), on the inputs of `seed`; under
+  // torch.compile when `compiled`. The reply's further fields are in harness/reference.py.
+  std::variant<nlohmann::json, Conclusion> BeginTiming(uint64_t seed, bool compiled);
+  // The answer to one timed call, not looked into.
+  std::variant<nlohmann::json, Conclusion> TimeCall(uint64_t key);
+
+  // Stands for all that decides what the program computes: text, shapes, weights, device
+  // kind, torch.
+  const std::string& key() const { return key_; }
 
  private:
   std::optional<Conclusion> EnsureLoaded();
   std::variant<Frame, Conclusion> Call(const nlohmann::json& request, const std::string& doing,
                                        absl::Duration limit);
-  OrConclusion<TaskCase> Compute(uint64_t seed, const std::string& family);
+  OrConclusion<TaskCase> Compute(uint64_t seed, const std::string& family,
+                                 std::optional<uint64_t> key);
 
   const Options options_;
   RoleStarter* const starter_;

@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kReasonBytes = 4096;
 
 Conclusion Make(v1::Verdict verdict, std::string reason) {
-  return {verdict, std::move(reason), {}};
+  return {verdict, std::move(reason), {}, verdict == v1::VERDICT_DEVICE_MEMORY};
 }
 
 std::string SignalName(int number) {
@@ -87,12 +87,17 @@ Conclusion ConcludeFailure(const RoleFailure& failure, Untrusted whose, std::str
 Conclusion ConcludeRefusal(std::string_view verdict, std::string_view error, Untrusted whose,
                            bool entry) {
   v1::Verdict claimed = ParseVerdict(verdict).value_or(v1::VERDICT_UNSPECIFIED);
+  bool device_memory = claimed == v1::VERDICT_DEVICE_MEMORY;
+  // A task that does not fit is nobody's fault.
+  if (device_memory && whose == Untrusted::kReference) claimed = v1::VERDICT_UNSUPPORTED;
   if (!MayClaim(claimed, whose, entry)) {
     claimed = whose == Untrusted::kSolution ? v1::VERDICT_RUNTIME_ERROR : v1::VERDICT_INVALID_TASK;
   }
   std::string text = ElideMiddle(ToValidUtf8(error), kReasonBytes);
   if (text.empty()) text = "no reason was given";
-  return Make(claimed, std::move(text));
+  Conclusion conclusion = Make(claimed, std::move(text));
+  conclusion.device_memory = device_memory;
+  return conclusion;
 }
 
 Conclusion ConcludeMachine(const absl::Status& status) {

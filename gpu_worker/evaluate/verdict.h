@@ -17,6 +17,8 @@ struct Conclusion {
   // One line, safe to show to a model; empty when PASSED.
   std::string reason;
   std::optional<kernelmosaic::v1::Mismatch> mismatch;
+  // The GPU's memory ran out, in whichever process: says nothing while others use it.
+  bool device_memory = false;
 
   bool passed() const { return verdict == kernelmosaic::v1::VERDICT_PASSED; }
 };

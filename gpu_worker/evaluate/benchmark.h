@@ -1,0 +1,116 @@
+// Measures how long a verified solution takes on a GPU, against the reference.
+//
+// Prepare (device shared), Measure (device to itself), Judge (device shared), in this order; a
+// step that does not pass ends it. A block of the eager baseline, the solution in a process of
+// its own, the baseline again; a baseline that is known from an earlier evaluation on this GPU is
+// not measured again. Each call is asked for one by one with a new key, its time is
+// bounded by this process's clock (timing_bounds.h), and the outputs of some, chosen after the
+// call, are compared with those of the reference for the same key.
+#ifndef KMOSAIC_GPU_WORKER_EVALUATE_BENCHMARK_H_
+#define KMOSAIC_GPU_WORKER_EVALUATE_BENCHMARK_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "gpu_worker/evaluate/candidate.h"
+#include "gpu_worker/evaluate/lru_cache.h"
+#include "gpu_worker/evaluate/reference.h"
+#include "gpu_worker/evaluate/time_floor.h"
+#include "gpu_worker/evaluate/timed_call.h"
+#include "gpu_worker/evaluate/timing_bounds.h"
+#include "gpu_worker/evaluate/timing_statistics.h"
+#include "gpu_worker/evaluate/verdict.h"
+#include "kernelmosaic/v1/types.pb.h"
+
+namespace kmosaic {
+
+// Times of a reference on one GPU.
+struct Baseline {
+  // Of the calls, both blocks together, on the current stream.
+  TimingSummary summary;
+  CallSurroundings around;
+  // Median of the second block over that of the first; 0 with one block.
+  double drift = 0;
+  double launch_us = 0;
+  bool tf32_matmul = false;
+  bool tf32_cudnn = false;
+};
+using BaselineCache = LruCache<Baseline>;
+
+// For one evaluation; not thread-safe.
+class Benchmark {
+ public:
+  struct Options {
+    kernelmosaic::v1::Oracle oracle;
+    Candidate::Options candidate;
+    // Name, uuid and driver of the GPU count for the baseline's key.
+    kernelmosaic::v1::DeviceInfo device;
+    bool compile_baseline = false;
+    StopRule stop;
+    WarmUp warm_up;
+    const Clock* clock = nullptr;  // these outlive the benchmark
+    BaselineCache* baselines = nullptr;
+    std::function<uint64_t()> random;  // seeds, keys, and which calls are checked
+  };
+  Benchmark(Options options, Reference* reference, RoleStarter* starter,
+            Cancellation* cancellation);
+  ~Benchmark();
+
+  Conclusion Prepare();
+  Conclusion Measure();
+  // Fills `report.benchmark`, and only when it passes.
+  Conclusion Judge(kernelmosaic::v1::EvaluationReport* report);
+
+ private:
+  // What a timed call gave, until it is compared.
+  struct Kept {
+    uint64_t key = 0;
+    Value outputs;
+  };
+  using Calls = std::vector<TimedCall>;
+  using OrCalls = std::variant<Calls, Conclusion>;
+  using SampleFunction = std::function<std::variant<nlohmann::json, Conclusion>(uint64_t key)>;
+  // Told of each call that counts.
+  using AfterFunction = std::function<Conclusion(uint64_t key, bool last)>;
+
+  OrCalls MeasureBlock(Untrusted whose, const StopRule& rule, const SampleFunction& sample,
+                       const AfterFunction& after);
+  OrCalls MeasureBaselineBlock();
+  // Loads the reference's side; the times of launching and the policies go to `baseline`.
+  Conclusion BeginBaseline(bool compiled, Baseline* baseline);
+  Conclusion MeasureCompiled();
+  Conclusion MeasureCandidate();
+  Conclusion Keep(Candidate& candidate, uint64_t key, bool last);
+  Conclusion Check(const Kept& kept);
+  Conclusion JudgeTimes(kernelmosaic::v1::BenchmarkReport* benchmark);
+  std::string BaselineKey(bool compiled) const;
+  std::optional<TimeFloor> Floor() const;
+  uint64_t Key() { return options_.random() >> 1; }
+  void Note(const std::string& note);
+
+  const Options options_;
+  Reference* const reference_;
+  RoleStarter* const starter_;
+  Cancellation* const cancellation_;
+  absl::Duration start_;
+  std::shared_ptr<const TaskShape> shape_;
+  std::shared_ptr<const TaskCase> base_;  // inputs that every call starts from
+  std::shared_ptr<const Baseline> eager_;
+  std::shared_ptr<const Baseline> compiled_;
+  bool eager_cached_ = false;
+  Calls calls_;  // of the solution
+  size_t checks_wanted_ = 0;
+  std::vector<Kept> kept_;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace kmosaic
+
+#endif  // KMOSAIC_GPU_WORKER_EVALUATE_BENCHMARK_H_
