@@ -198,6 +198,8 @@ class Manifest:
         key = request.key()
         for extension in self._extensions:
             if extension["key"] == key:
+                if "error" in extension:
+                    raise cpp_extension.build_error(request.name, extension["error"])
                 library = os.path.join(self._folder, extension["library"])
                 return binding.load_extension(library, self._device)
         raise RuntimeError(
