@@ -37,11 +37,14 @@ int Main(int argc, char** argv) {
               "CUDA toolkit; default: CUDA_HOME, nvcc in PATH, wheels beside the interpreter");
   options.Add("compile-slots", &worker.compile_slots, "compiles at a time; 0: one per core");
   options.Add("verify-slots", &worker.verify_slots, "verifications at a time; 0: one per core");
+  options.Add("benchmark-slots", &worker.benchmark_slots,
+              "benchmarks at a time on a GPU; one measures, the others prepare or compare");
   options.Add("cache-mib", &worker.cache_mib, "size of the artifact cache in MiB");
   options.Add("reference-cache-mib", &worker.reference_cache_mib,
               "memory for expected outputs in MiB");
   options.Add("compile-memory-mib", &worker.compile_memory_mib, "memory of one compile in MiB");
-  options.Add("memory-mib", &worker.memory_mib, "memory of one candidate or reference in MiB");
+  options.Add("memory-mib", &worker.memory_mib,
+              "memory of one candidate or reference in MiB; 0: by device");
   options.Add("processes", &worker.processes, "processes and threads of one candidate");
   options.Add("tmp-mib", &worker.tmp_mib, "size of a candidate's /tmp in MiB");
   options.Add("compile-limit", &worker.compile_limit, "wall time of one compiler run");

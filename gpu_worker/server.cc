@@ -35,6 +35,9 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
+// Some ten thousand baselines.
+constexpr uint64_t kBaselineBytes = 8 << 20;
+
 uint64_t Mib(int64_t count) { return static_cast<uint64_t>(std::max<int64_t>(count, 1)) << 20; }
 
 std::string DefaultCacheDir() {
@@ -214,12 +217,38 @@ class Worker : public WorkerServer {
     zygote.readable = access.readable;
     zygote.devices = access.nodes;
     zygote.env = access.environment;
+    if (!device_->is_emulated()) ShowKernels(zygote);
     zygote.unsandboxed = options_.unsandboxed;
     auto started = Zygote::Start(std::move(zygote), guard_.get());
     if (!started.ok()) return Annotate(started.status(), "Python with torch");
     zygote_ = *std::move(started);
     roles_ = std::make_unique<ZygoteRoles>(zygote_.get());
     return absl::OkStatus();
+  }
+
+  // Our own kernels, for the processes that measure.
+  static void ShowKernels(ZygoteOptions& zygote) {
+    std::error_code error;
+    fs::path kernels = fs::canonical(SharePath("device/measure.fatbin"), error);
+    if (error) {
+      LogWarning(
+          "this installation has no kernels of its own (it was built without nvcc): L2 is emptied "
+          "and memory poisoned by operations of torch, and reports say so",
+          {{"path", SharePath("device/measure.fatbin")}});
+      return;
+    }
+    zygote.env.push_back("KMOSAIC_DEVICE_KERNELS=" + kernels.string());
+    zygote.readable.push_back(kernels.string());
+  }
+
+  // Bytes of one candidate or reference process.
+  uint64_t RoleMemoryBytes() const {
+    if (options_.memory_mib > 0) return Mib(options_.memory_mib);
+    constexpr uint64_t kEmulated = uint64_t{4} << 30;
+    if (device_->is_emulated()) return kEmulated;
+    uint64_t all = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                   static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+    return std::max(kEmulated, all / 2);
   }
 
   absl::Status StartEvaluator() {
@@ -237,17 +266,22 @@ class Worker : public WorkerServer {
     compiler.memory_bytes = Mib(options_.compile_memory_mib);
     compiler_ = std::make_unique<Compiler>(compiler);
     references_ = std::make_unique<ReferenceCache>(Mib(options_.reference_cache_mib));
+    baselines_ = std::make_unique<BaselineCache>(kBaselineBytes);
 
     Evaluator::Options evaluator;
     evaluator.device = device_.get();
     evaluator.compiler = compiler_.get();
     evaluator.roles = roles_.get();
     evaluator.references = references_.get();
+    evaluator.baselines = baselines_.get();
     evaluator.clock = &clock_;
     evaluator.worker = name_;
     evaluator.torch = zygote_->info().torch;
     evaluator.unsandboxed = options_.unsandboxed;
-    evaluator.limits.role.memory_bytes = Mib(options_.memory_mib);
+    evaluator.limits.role.memory_bytes = RoleMemoryBytes();
+    // What goes to the daemon lies in memory files.
+    evaluator.limits.role.file_bytes =
+        std::max(evaluator.limits.role.file_bytes, evaluator.limits.block_bytes);
     evaluator.limits.role.processes =
         static_cast<uint64_t>(std::max<int64_t>(options_.processes, 1));
     evaluator.limits.role.tmp_bytes = Mib(options_.tmp_mib);
@@ -271,6 +305,8 @@ class Worker : public WorkerServer {
 
     compile_requests_ = std::make_unique<Slots>(static_cast<uint32_t>(compile_slots));
     verify_requests_ = std::make_unique<Slots>(static_cast<uint32_t>(verify_slots));
+    benchmark_requests_ = std::make_unique<Slots>(static_cast<uint32_t>(
+        device_->is_emulated() ? verify_slots : std::max<int64_t>(options_.benchmark_slots, 1)));
     return absl::OkStatus();
   }
 
@@ -283,6 +319,7 @@ class Worker : public WorkerServer {
     service.clock = &clock_;
     service.compile_slots = compile_requests_.get();
     service.verify_slots = verify_requests_.get();
+    service.benchmark_slots = benchmark_requests_.get();
     service.require_grants = !options_.no_grants;
     service_ = std::make_unique<KernelService>(std::move(service));
     RpcServer::Options rpc;
@@ -327,7 +364,9 @@ class Worker : public WorkerServer {
     state.set_version(kVersion);
     for (const auto& [name, value] : Labels()) (*state.mutable_labels())[name] = value;
     for (auto [role, slots] : {std::pair{v1::ROLE_COMPILE, compile_requests_.get()},
-                               std::pair{v1::ROLE_VERIFY, verify_requests_.get()}}) {
+                               std::pair{v1::ROLE_VERIFY, verify_requests_.get()},
+                               std::pair{v1::ROLE_BENCHMARK, benchmark_requests_.get()}}) {
+      if (role == v1::ROLE_BENCHMARK && device_->is_emulated()) continue;
       v1::RoleSlots* offered = state.add_slots();
       offered->set_role(role);
       offered->set_total(slots->total());
@@ -360,9 +399,11 @@ class Worker : public WorkerServer {
   std::unique_ptr<ArtifactCache> cache_;
   std::unique_ptr<Compiler> compiler_;
   std::unique_ptr<ReferenceCache> references_;
+  std::unique_ptr<BaselineCache> baselines_;
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<Slots> compile_requests_;
   std::unique_ptr<Slots> verify_requests_;
+  std::unique_ptr<Slots> benchmark_requests_;
   double self_test_seconds_ = 0;
   std::atomic<bool> draining_ = false;
   std::atomic<bool> drain_ordered_ = false;

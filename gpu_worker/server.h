@@ -28,10 +28,15 @@ struct WorkerOptions {
   std::string cuda_home;
   int64_t compile_slots = 0;
   int64_t verify_slots = 0;
+  // Offered on a GPU only. One measures; with two, what surrounds a measurement of the other
+  // goes on meanwhile.
+  int64_t benchmark_slots = 2;
   int64_t cache_mib = 4096;
   int64_t reference_cache_mib = 512;
   int64_t compile_memory_mib = 4096;
-  int64_t memory_mib = 4096;
+  // 0: 4 GiB on the emulated device; on a GPU half of this machine's memory, since inputs of
+  // gigabytes pass through it.
+  int64_t memory_mib = 0;
   int64_t processes = 128;
   int64_t tmp_mib = 256;
   absl::Duration compile_limit = absl::Minutes(2);

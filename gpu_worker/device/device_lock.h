@@ -18,8 +18,9 @@ class DeviceLock {
   // Locks nothing.
   DeviceLock() = default;
 
-  // Makes the file when it is not there. Waits (asking `cancelled` ten times a second):
-  // CANCELLED; another status names the file and the cause.
+  // Makes the files (`path`, and `path`.gate) when they are not there. Who waits for
+  // kExclusive holds the gate, so that those who come later for kShared wait behind it. Asks
+  // `cancelled` while it waits: CANCELLED; another status names the file and the cause.
   static absl::StatusOr<DeviceLock> Acquire(const std::string& path, Mode mode,
                                             const std::function<bool()>& cancelled);
 

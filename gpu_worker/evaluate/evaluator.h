@@ -14,6 +14,7 @@
 #include "common/base/clock.h"
 #include "gpu_worker/compile/compiler.h"
 #include "gpu_worker/device/device.h"
+#include "gpu_worker/evaluate/benchmark.h"
 #include "gpu_worker/evaluate/cancellation.h"
 #include "gpu_worker/evaluate/limits.h"
 #include "gpu_worker/evaluate/reference.h"
@@ -30,6 +31,7 @@ class Evaluator {
     Compiler* compiler = nullptr;
     RoleStarter* roles = nullptr;
     ReferenceCache* references = nullptr;
+    BaselineCache* baselines = nullptr;
     const Clock* clock = nullptr;
     std::string worker;  // name, for reports
     std::string torch;   // version
@@ -48,8 +50,7 @@ class Evaluator {
 
   // Runs the stages up to and including `last_stage` and stops at the first that fails.
   // A failed candidate and a failed machine are reports. INVALID_ARGUMENT: the request
-  // makes no sense; CANCELLED: nobody waits any more; UNIMPLEMENTED: a stage that this
-  // worker does not have.
+  // makes no sense; CANCELLED: nobody waits any more.
   absl::StatusOr<kernelmosaic::v1::EvaluationReport> Evaluate(
       const kernelmosaic::v1::KernelRequest& request, kernelmosaic::v1::Role last_stage,
       Cancellation* cancellation) const;
@@ -61,8 +62,17 @@ class Evaluator {
   // The artifact's directory.
   std::variant<std::string, struct Conclusion> Build(Work& work, Device::Purpose purpose) const;
   struct Conclusion Verify(Work& work, const std::string& artifact) const;
-  // One round at the shapes of work.reference.
+  // One round at the shapes of work.reference; a second one with the GPU alone where its
+  // memory ran out beside others.
   struct Conclusion VerifyAtShapes(Work& work, const std::string& artifact) const;
+  struct Conclusion VerifyHolding(Work& work, const std::string& artifact,
+                                  DeviceLock::Mode mode) const;
+  // Whether this very solution passed here before; then work.report has what was found.
+  bool FindVerified(Work& work) const;
+  void RememberVerified(const Work& work) const;
+  std::string VerifiedKey(const Work& work) const;
+  struct Conclusion Measure(Work& work, const std::string& artifact) const;
+  Candidate::Options CandidateOptions(const Work& work, const std::string& artifact) const;
   std::unique_ptr<Reference> MakeReference(const Work& work,
                                            const std::map<std::string, int64_t>& fixed) const;
   // Runs once more with counting, which also checks every access exactly.
@@ -70,6 +80,8 @@ class Evaluator {
   struct Conclusion CheckWithNvcc(Work& work) const;
 
   const Options options_;
+  // Reports of solutions that passed, so that Benchmark after Verify does not verify again.
+  const std::unique_ptr<LruCache<kernelmosaic::v1::EvaluationReport>> verified_;
 };
 
 }  // namespace kmosaic

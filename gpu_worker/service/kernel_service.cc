@@ -49,7 +49,9 @@ grpc::Status KernelService::Serve(grpc::ServerContext* context, const v1::Kernel
   CallWatch::Guard watched(
       options_.watch, [context] { return context->IsCancelled(); }, &cancellation);
 
-  Slots* slots = last_stage == v1::ROLE_COMPILE ? options_.compile_slots : options_.verify_slots;
+  Slots* slots = last_stage == v1::ROLE_COMPILE     ? options_.compile_slots
+                 : last_stage == v1::ROLE_BENCHMARK ? options_.benchmark_slots
+                                                    : options_.verify_slots;
   auto permit = slots->Acquire([&] { return cancellation.cancelled(); });
   if (!permit.ok()) return refuse(permit.status());
   std::string role = RoleName(last_stage);

@@ -27,6 +27,7 @@ class KernelService : public v1::KernelService::Service {
     // Admission; requests of a role wait for a slot until their deadline.
     Slots* compile_slots = nullptr;
     Slots* verify_slots = nullptr;
+    Slots* benchmark_slots = nullptr;
     // Only tests serve requests without a grant.
     bool require_grants = true;
     // Told of each report that names the machine as the cause, for the worker's health.
