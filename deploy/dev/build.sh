@@ -16,6 +16,9 @@ run_tests() {
   local preset=$1
   shift
   say "testing ($preset)"
+  # Read by programs that are built with the sanitizer.
+  export TSAN_OPTIONS="suppressions=$ROOT/tests/testing/tsan.supp ignore_noninstrumented_modules=1 halt_on_error=1"
+  export ASAN_OPTIONS="detect_leaks=1 halt_on_error=1"
   (cd "build/$preset" && ctest --output-on-failure --parallel 2 "$@")
 }
 

@@ -162,15 +162,16 @@ static void bind_path(int status_fd, const char* path, int read_only) {
   char from[kPathBytes], to[kPathBytes];
   join_path(status_fd, from, OLD_ROOT, path);
   join_path(status_fd, to, NEW_ROOT, path);
-  struct stat info;
-  if (stat(from, &info) < 0) {
+  // Not stat(): its symbol would bind this library to glibc 2.33 and later.
+  struct statx info;
+  if (statx(AT_FDCWD, from, 0, STATX_TYPE, &info) < 0) {
     fail(status_fd,
          "cannot reach %s: %s. It must exist, and where the worker may not use mount as root "
          "every folder above it must be open to user %u",
          path, strerror(errno), geteuid());
   }
   make_parents(status_fd, to);
-  if (S_ISDIR(info.st_mode)) {
+  if (S_ISDIR(info.stx_mode)) {
     if (mkdir(to, 0755) < 0 && errno != EEXIST) fail(status_fd, "mkdir %s: %s", path, strerror(errno));
   } else {
     int fd = open(to, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
