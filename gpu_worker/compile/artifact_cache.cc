@@ -33,7 +33,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr char kEntryFile[] = "entry.json";
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;
 
 absl::Status FsStatus(const std::error_code& error, const std::string& what) {
   return ErrnoStatus(error.value(), what);
@@ -165,6 +165,7 @@ struct ArtifactCache::Impl {
       build.outcome.log = entry.at("log");
       build.outcome.log_dropped_bytes = entry.at("log_dropped_bytes");
       build.outcome.seconds = entry.at("seconds");
+      build.outcome.failed_parts = entry.at("failed_parts").get<std::vector<std::string>>();
       for (const json& file : entry.at("files")) {
         std::string name = file.at("name");
         auto bytes = ReadFile(directory / name);
@@ -216,6 +217,7 @@ struct ArtifactCache::Impl {
                   {"log", outcome.log},
                   {"log_dropped_bytes", outcome.log_dropped_bytes},
                   {"seconds", outcome.seconds},
+                  {"failed_parts", outcome.failed_parts},
                   {"files", files}};
     KMOSAIC_ASSIGN_OR_RETURN(PrivateDirectory parcel, PrivateDirectory::Make(builds));
     std::error_code error;

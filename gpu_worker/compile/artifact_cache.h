@@ -24,8 +24,10 @@ namespace kmosaic {
 
 // How a build ended, good or bad.
 struct BuildOutcome {
-  // UNSPECIFIED when it succeeded; else COMPILE_ERROR and so on.
+  // UNSPECIFIED when it succeeded, at least in part; else COMPILE_ERROR and so on.
   kernelmosaic::v1::Verdict failure = kernelmosaic::v1::VERDICT_UNSPECIFIED;
+  // Keys of the parts that do not compile: `reason` is about the first, `log` has all.
+  std::vector<std::string> failed_parts;
   std::string reason;
   std::string log;
   uint64_t log_dropped_bytes = 0;

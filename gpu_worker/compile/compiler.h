@@ -20,6 +20,8 @@ namespace kmosaic {
 struct PlannedExtension {
   ExtensionSource source;
   BuildPlan plan;
+  // Why there is no plan: it fails to compile with this text.
+  std::string refusal;
 };
 
 // Everything that decides what the artifact is.
@@ -55,7 +57,9 @@ class Compiler {
   explicit Compiler(Options options);
 
   // The artifact of `job`, or why there is none (outcome.failure); the directory holds
-  // manifest.json and the libraries. An error status is machine trouble (or CANCELLED).
+  // manifest.json and the libraries. Where some of several extensions do not compile, the
+  // artifact has the others, and the manifest an "error" in place of a "library". An error
+  // status is machine trouble (or CANCELLED).
   absl::StatusOr<CachedBuild> Compile(const CompileJob& job,
                                       const std::function<bool()>& cancelled);
 
@@ -64,6 +68,10 @@ class Compiler {
  private:
   absl::StatusOr<BuildOutcome> Build(const CompileJob& job, const std::string& directory,
                                      const std::function<bool()>& cancelled);
+  // Fills `work`; failure, reason and log of the outcome.
+  absl::StatusOr<BuildOutcome> BuildExtension(const PlannedExtension& extension,
+                                              const std::string& work,
+                                              const std::function<bool()>& cancelled);
 
   const Options options_;
   Slots slots_;

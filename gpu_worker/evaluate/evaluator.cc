@@ -29,6 +29,8 @@ constexpr uint64_t kWeightSeed = 42;
 constexpr size_t kMaxSourceBytes = 4 << 20;
 // Of remembered verifications.
 constexpr uint64_t kVerifiedBytes = 16 << 20;
+// How often a handler of a failed build may lead to another one.
+constexpr int kMaxRetries = 3;
 
 std::string Text(const json& reply, const char* key) {
   auto found = reply.find(key);
@@ -67,6 +69,13 @@ absl::Status CheckRequest(const v1::KernelRequest& request, const Device& device
   }
 }
 
+// Where an extension that does not compile explains it: the exception of its load_inline, a
+// name that was therefore never bound, or plain torch in place of it.
+bool MayComeFromFailedBuild(v1::Verdict verdict) {
+  return verdict == v1::VERDICT_LOAD_ERROR || verdict == v1::VERDICT_RUNTIME_ERROR ||
+         verdict == v1::VERDICT_NO_CUSTOM_KERNEL;
+}
+
 }  // namespace
 
 struct Evaluator::Work {
@@ -80,6 +89,10 @@ struct Evaluator::Work {
   std::map<std::string, int64_t> fixed;
   // Of the collect stage; empty for an entry.
   std::vector<ExtensionSource> extensions;
+  // Keys of those that do not compile. When others do: what that comes to, unless the
+  // solution goes on without them; else PASSED.
+  std::set<std::string> failed_extensions;
+  Conclusion failed_build;
 
   bool cancelled() const { return cancellation->cancelled(); }
 };
@@ -107,7 +120,13 @@ absl::StatusOr<v1::EvaluationReport> Evaluator::Evaluate(const v1::KernelRequest
   work.is_entry = request.solution().contract() == v1::CONTRACT_CUDA;
   work.reference = MakeReference(work, {});
 
-  auto finish = [&](const Conclusion& conclusion) -> absl::StatusOr<v1::EvaluationReport> {
+  auto finish = [&](Conclusion conclusion) -> absl::StatusOr<v1::EvaluationReport> {
+    if (!work.failed_build.passed() && MayComeFromFailedBuild(conclusion.verdict)) {
+      absl::StrAppend(&work.failed_build.reason,
+                      "; the solution without it: ", VerdictName(conclusion.verdict), ", ",
+                      conclusion.reason);
+      conclusion = work.failed_build;
+    }
     // Whatever a cancelled call saw last is the cancellation's doing.
     if (work.cancelled()) return absl::CancelledError("the evaluation was cancelled");
     report.set_verdict(conclusion.verdict);
@@ -121,7 +140,9 @@ absl::StatusOr<v1::EvaluationReport> Evaluator::Evaluate(const v1::KernelRequest
     Conclusion checked = CheckWithNvcc(work);
     if (!checked.passed()) return finish(checked);
   }
-  if (last_stage == v1::ROLE_COMPILE) return finish(Conclusion());
+  if (last_stage == v1::ROLE_COMPILE) {
+    return finish(work.failed_build);
+  }
 
   absl::Duration start = options_.clock->Steady();
   if (last_stage != v1::ROLE_BENCHMARK || !FindVerified(work)) {
@@ -139,7 +160,8 @@ absl::StatusOr<v1::EvaluationReport> Evaluator::Evaluate(const v1::KernelRequest
   return finish(Measure(work, std::get<std::string>(built)));
 }
 
-std::variant<std::vector<ExtensionSource>, Conclusion> Evaluator::Collect(Work& work) const {
+std::variant<std::vector<ExtensionSource>, Conclusion> Evaluator::Collect(
+    Work& work, const std::vector<std::string>& failed) const {
   auto collect =
       [&](const Parcel* init,
           const Parcel* inputs) -> std::variant<std::vector<ExtensionSource>, Conclusion> {
@@ -159,7 +181,8 @@ std::variant<std::vector<ExtensionSource>, Conclusion> Evaluator::Collect(Work& 
                                 {"source", work.request.solution().source()},
                                 {"init", init == nullptr ? json() : init->node},
                                 {"inputs", inputs == nullptr ? json() : inputs->node},
-                                {"device", DeviceName(options_.device->kind())}},
+                                {"device", DeviceName(options_.device->kind())},
+                                {"failed", failed}},
                                fds, options_.limits.collect);
     if (!reply.ok()) {
       work.report.set_output(ElideMiddle((*role)->Output(), 4096));
@@ -182,32 +205,68 @@ std::variant<std::vector<ExtensionSource>, Conclusion> Evaluator::Collect(Work& 
   // Most files build at import; only the others cost a run of the reference.
   auto first = collect(nullptr, nullptr);
   auto* refused = std::get_if<Conclusion>(&first);
-  if (refused == nullptr || refused->verdict != v1::VERDICT_NO_CUSTOM_KERNEL) return first;
+  bool found_some = refused == nullptr;
+  if (found_some ? CountBuildCalls(work.request.solution().source()) <=
+                       std::get<std::vector<ExtensionSource>>(first).size()
+                 : refused->verdict != v1::VERDICT_NO_CUSTOM_KERNEL) {
+    return first;
+  }
   auto shape = work.reference->Shape();
-  if (auto* failed = std::get_if<Conclusion>(&shape)) return *failed;
+  if (auto* why = std::get_if<Conclusion>(&shape)) {
+    if (found_some) return first;
+    return *why;
+  }
   auto task_case = work.reference->Case(PublicSeeds(1)[0], "native", /*keep=*/true);
-  if (auto* failed = std::get_if<Conclusion>(&task_case)) return *failed;
-  return collect(&std::get<std::shared_ptr<const TaskShape>>(shape)->init,
-                 &std::get<std::shared_ptr<const TaskCase>>(task_case)->inputs);
+  if (auto* why = std::get_if<Conclusion>(&task_case)) {
+    if (found_some) return first;
+    return *why;
+  }
+  auto second = collect(&std::get<std::shared_ptr<const TaskShape>>(shape)->init,
+                        &std::get<std::shared_ptr<const TaskCase>>(task_case)->inputs);
+  return found_some && std::holds_alternative<Conclusion>(second) ? first : second;
 }
 
 std::variant<std::string, Conclusion> Evaluator::Build(Work& work, Device::Purpose purpose) const {
+  if (purpose != Device::Purpose::kRun || work.is_entry) return BuildCollected(work, purpose);
+  absl::Duration start = options_.clock->Steady();
+  auto build = [&]() -> std::variant<std::string, Conclusion> {
+    auto collected = Collect(work, {});
+    if (auto* failed = std::get_if<Conclusion>(&collected)) return *failed;
+    work.extensions = std::get<std::vector<ExtensionSource>>(std::move(collected));
+    auto built = BuildCollected(work, purpose);
+    // What does not compile raises, and the handler of that may ask for another build.
+    const std::string& source = work.request.solution().source();
+    bool may_build_again = CountBuildCalls(source) > 1 && source.find("except") != source.npos;
+    for (int round = 0; may_build_again && round < kMaxRetries && !work.failed_extensions.empty();
+         ++round) {
+      auto more = Collect(work, {work.failed_extensions.begin(), work.failed_extensions.end()});
+      auto* found = std::get_if<std::vector<ExtensionSource>>(&more);
+      size_t known = work.extensions.size();
+      for (size_t i = 0; found != nullptr && i < found->size(); ++i) {
+        auto same = [&](const ExtensionSource& other) { return other.key == (*found)[i].key; };
+        if (std::none_of(work.extensions.begin(), work.extensions.end(), same)) {
+          work.extensions.push_back((*found)[i]);
+        }
+      }
+      if (work.extensions.size() == known) break;
+      built = BuildCollected(work, purpose);
+    }
+    return built;
+  };
+  auto built = build();
+  work.report.mutable_compile()->set_seconds(
+      absl::ToDoubleSeconds(options_.clock->Steady() - start));
+  return built;
+}
+
+std::variant<std::string, Conclusion> Evaluator::BuildCollected(Work& work,
+                                                                Device::Purpose purpose) const {
   absl::Duration start = options_.clock->Steady();
   v1::CompileReport& compile = *work.report.mutable_compile();
   bool first = purpose == Device::Purpose::kRun;
-  if (first) compile.set_abi(work.is_entry ? "cuda" : options_.device->abi());
-  auto stop = [&] {
-    if (first) {
-      compile.set_seconds(absl::ToDoubleSeconds(options_.clock->Steady() - start));
-    }
-  };
-  if (first && !work.is_entry) {
-    auto collected = Collect(work);
-    if (auto* failed = std::get_if<Conclusion>(&collected)) {
-      stop();
-      return *failed;
-    }
-    work.extensions = std::get<std::vector<ExtensionSource>>(std::move(collected));
+  if (first) {
+    compile.Clear();
+    compile.set_abi(work.is_entry ? "cuda" : options_.device->abi());
   }
   CompileJob job;
   v1::DeviceInfo info = options_.device->info();
@@ -219,14 +278,14 @@ std::variant<std::string, Conclusion> Evaluator::Build(Work& work, Device::Purpo
   auto add = [&](ExtensionSource source,
                  absl::StatusOr<BuildPlan> plan) -> std::optional<Conclusion> {
     if (plan.ok()) {
-      job.extensions.push_back({std::move(source), *std::move(plan)});
+      job.extensions.push_back({std::move(source), *std::move(plan), ""});
       return std::nullopt;
     }
     std::string words = ToValidUtf8(
         std::string_view(plan.status().message().data(), plan.status().message().size()));
     if (absl::IsInvalidArgument(plan.status())) {
-      if (first) compile.set_log(words);
-      return Conclusion{v1::VERDICT_COMPILE_ERROR, words, {}};
+      job.extensions.push_back({std::move(source), {}, words});
+      return std::nullopt;
     }
     if (absl::IsUnimplemented(plan.status())) return Conclusion{v1::VERDICT_UNSUPPORTED, words, {}};
     return ConcludeMachine(plan.status());
@@ -238,19 +297,15 @@ std::variant<std::string, Conclusion> Evaluator::Build(Work& work, Device::Purpo
     source.name = "entry";
     source.cuda_sources = {text};
     if (auto failed = add(std::move(source), options_.device->PlanEntry(text, purpose))) {
-      stop();
       return *failed;
     }
   } else {
     for (const ExtensionSource& source : work.extensions) {
-      if (auto failed = add(source, options_.device->Plan(source, purpose))) {
-        stop();
-        return *failed;
-      }
+      if (auto failed = add(source, options_.device->Plan(source, purpose))) return *failed;
     }
   }
   auto built = options_.compiler->Compile(job, [&work] { return work.cancelled(); });
-  stop();
+  if (first) compile.set_seconds(absl::ToDoubleSeconds(options_.clock->Steady() - start));
   if (!built.ok()) return ConcludeMachine(built.status());
   if (first) {
     compile.set_cached(built->cached);
@@ -258,18 +313,35 @@ std::variant<std::string, Conclusion> Evaluator::Build(Work& work, Device::Purpo
   }
   bool decides =
       first || (purpose == Device::Purpose::kCheck && options_.nvcc_gate == Options::NvccGate::kOn);
-  if (decides && !built->outcome.ok()) {
+  if (decides && !built->outcome.log.empty()) {
     compile.set_log(built->outcome.log);
     compile.set_log_dropped_bytes(built->outcome.log_dropped_bytes);
   }
-  if (built->outcome.failure == v1::VERDICT_COMPILE_ERROR &&
+  if ((built->outcome.failure == v1::VERDICT_COMPILE_ERROR ||
+       !built->outcome.failed_parts.empty()) &&
       options_.device->LacksTorchApi(built->outcome.log)) {
     return Conclusion{v1::VERDICT_UNSUPPORTED,
                       "the source uses parts of torch's C++ interface that this device's light "
                       "headers do not have (see the log)",
                       {}};
   }
+  const std::vector<std::string>& failed = built->outcome.failed_parts;
+  if (first) work.failed_extensions = {failed.begin(), failed.end()};
   if (!built->outcome.ok()) return Conclusion{built->outcome.failure, built->outcome.reason, {}};
+  if (first && !failed.empty()) {
+    work.failed_build = {v1::VERDICT_COMPILE_ERROR, built->outcome.reason, {}};
+    compile.add_notes(absl::StrCat(failed.size(), " of ", job.extensions.size(),
+                                   " extensions do not compile: their load_inline raises"));
+    // Without a count of launches nobody knows whether plain torch took over.
+    if (!options_.device->is_emulated()) return work.failed_build;
+  }
+  if (purpose == Device::Purpose::kCheck) {
+    for (const std::string& key : failed) {
+      if (work.failed_extensions.count(key) == 0) {
+        return Conclusion{v1::VERDICT_COMPILE_ERROR, built->outcome.reason, {}};
+      }
+    }
+  }
   return built->directory;
 }
 

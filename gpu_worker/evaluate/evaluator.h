@@ -58,9 +58,13 @@ class Evaluator {
  private:
   struct Work;
 
-  std::variant<std::vector<ExtensionSource>, struct Conclusion> Collect(Work& work) const;
-  // The artifact's directory.
+  // `failed`: keys of extensions whose build shall raise.
+  std::variant<std::vector<ExtensionSource>, struct Conclusion> Collect(
+      Work& work, const std::vector<std::string>& failed) const;
+  // The artifact's directory. The run build collects first.
   std::variant<std::string, struct Conclusion> Build(Work& work, Device::Purpose purpose) const;
+  std::variant<std::string, struct Conclusion> BuildCollected(Work& work,
+                                                              Device::Purpose purpose) const;
   struct Conclusion Verify(Work& work, const std::string& artifact) const;
   // One round at the shapes of work.reference; a second one with the GPU alone where its
   // memory ran out beside others.

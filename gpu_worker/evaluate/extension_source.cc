@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cctype>
 #include <string>
+#include <string_view>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
 
@@ -60,6 +63,27 @@ absl::StatusOr<std::vector<ExtensionSource>> ParseExtensions(const json& list) {
     extensions.push_back(std::move(source));
   }
   return extensions;
+}
+
+size_t CountBuildCalls(const std::string& python) {
+  size_t count = 0;
+  auto is_word = [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_';
+  };
+  for (std::string_view name : {"load_inline", "load"}) {
+    for (size_t at = python.find(name); at != python.npos; at = python.find(name, at + 1)) {
+      size_t end = at + name.size();
+      if (at > 0 && is_word(python[at - 1])) continue;
+      // torch.load, json.load and the like are none.
+      if (name == "load" && at > 0 && python[at - 1] == '.' &&
+          !absl::EndsWith(absl::string_view(python.data(), at - 1), "cpp_extension")) {
+        continue;
+      }
+      while (end < python.size() && python[end] == ' ') ++end;
+      if (end < python.size() && python[end] == '(') ++count;
+    }
+  }
+  return count;
 }
 
 }  // namespace kmosaic

@@ -1,13 +1,15 @@
 """The role that finds out what a Python file hands to load_inline and load.
 
-Request: {"op": "collect", "source", "init": node | null, "inputs": node | null, "device"}
-with the descriptors of the two trees that are not null, in that order. Answer:
+Request: {"op": "collect", "source", "init": node | null, "inputs": node | null, "device",
+"failed": [keys of extensions that do not compile]} with the descriptors of the two trees that
+are not null, in that order. Answer:
 {"ok": true, "extensions": [...]} or {"ok": false, "verdict", "error"}.
 """
 
 from __future__ import annotations
 
 import types
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -20,14 +22,19 @@ class _CalledTooEarly(RuntimeError):
 
 
 class _Recorder:
-    """Answers every request with a module whose functions raise."""
+    """Answers every request with a module whose functions raise, and those of `failed` with
+    the exception of a failed build."""
 
-    def __init__(self) -> None:
+    def __init__(self, failed: Sequence[str]) -> None:
+        self._failed = frozenset(failed)
         self.extensions: dict[str, cpp_extension.ExtensionRequest] = {}
         self.called = False
 
     def __call__(self, request: cpp_extension.ExtensionRequest) -> types.ModuleType:
-        self.extensions.setdefault(request.key(), request)
+        key = request.key()
+        if key in self._failed:
+            raise cpp_extension.build_error(request.name, "")
+        self.extensions.setdefault(key, request)
         module = types.ModuleType(request.name)
 
         def function(name: str) -> Any:
@@ -44,10 +51,10 @@ class _Recorder:
         return module
 
 
-def collect(source: str, init: Any, inputs: Any) -> dict[str, Any]:
+def collect(source: str, init: Any, inputs: Any, failed: Sequence[str] = ()) -> dict[str, Any]:
     """Imports the file, then constructs ModelNew, then (only while nothing was recorded)
     calls its forward. `init` and `inputs` are None where not known."""
-    recorder = _Recorder()
+    recorder = _Recorder(failed)
     cpp_extension.install(recorder)
     path: str | None = None
     try:
@@ -88,4 +95,4 @@ def serve(channel: wire.Channel) -> None:
         for name in ("init", "inputs"):
             node = message[name]
             trees.append(None if node is None else wire.decode(node, descriptors.pop(0)))
-        channel.send(collect(message["source"], *trees))
+        channel.send(collect(message["source"], *trees, message["failed"]))

@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -39,6 +39,11 @@ class ExtensionRequest:
         return {"key": self.key(), **dict(asdict(self).items())}
 
 
+def build_error(name: str, log: str) -> RuntimeError:
+    """What torch raises where the compilers refuse an extension."""
+    return RuntimeError(f"Error building extension {name!r}: {log}")
+
+
 Handler = Callable[[ExtensionRequest], types.ModuleType]
 
 
@@ -48,6 +53,25 @@ def _texts(value: str | Sequence[str] | None) -> tuple[str, ...]:
     if isinstance(value, (str, os.PathLike)):
         return (os.fspath(value),)
     return tuple(os.fspath(item) for item in value)
+
+
+def _request(
+    name: object,
+    cpp: str | Sequence[str] | None,
+    cuda: str | Sequence[str] | None,
+    functions: str | Sequence[str] | Mapping[str, str] | None,
+    flags: Mapping[str, Any],
+) -> ExtensionRequest:
+    """`flags`: the extra_* arguments that both functions of torch have."""
+    return ExtensionRequest(
+        name=str(name),
+        cpp_sources=_texts(cpp),
+        cuda_sources=_texts(cuda),
+        functions=_texts(list(functions) if isinstance(functions, Mapping) else functions),
+        cflags=_texts(flags["extra_cflags"]),
+        cuda_cflags=_texts(flags["extra_cuda_cflags"]),
+        ldflags=_texts(flags["extra_ldflags"]),
+    )
 
 
 def _load_inline(handler: Handler) -> Callable[..., types.ModuleType]:
@@ -72,19 +96,10 @@ def _load_inline(handler: Handler) -> Callable[..., types.ModuleType]:
         use_pch=False,
         no_implicit_headers=False,
     ) -> types.ModuleType:
+        flags = locals()
         if sycl_sources:
             raise RuntimeError("load_inline: SYCL sources are not supported here")
-        return handler(
-            ExtensionRequest(
-                name=str(name),
-                cpp_sources=_texts(cpp_sources),
-                cuda_sources=_texts(cuda_sources),
-                functions=_texts(list(functions) if isinstance(functions, dict) else functions),
-                cflags=_texts(extra_cflags),
-                cuda_cflags=_texts(extra_cuda_cflags),
-                ldflags=_texts(extra_ldflags),
-            )
-        )
+        return handler(_request(name, cpp_sources, cuda_sources, functions, flags))
 
     return load_inline
 
@@ -106,22 +121,12 @@ def _load(handler: Handler) -> Callable[..., types.ModuleType]:
         is_standalone=False,
         keep_intermediates=True,
     ) -> types.ModuleType:
-        cpp: list[str] = []
-        cuda: list[str] = []
+        flags = locals()
+        texts: dict[bool, list[str]] = {False: [], True: []}  # by whether it is CUDA
         for path in _texts(sources):
             with open(path, encoding="utf-8") as file:
-                (cuda if path.endswith((".cu", ".cuh")) else cpp).append(file.read())
-        return handler(
-            ExtensionRequest(
-                name=str(name),
-                cpp_sources=tuple(cpp),
-                cuda_sources=tuple(cuda),
-                functions=(),
-                cflags=_texts(extra_cflags),
-                cuda_cflags=_texts(extra_cuda_cflags),
-                ldflags=_texts(extra_ldflags),
-            )
-        )
+                texts[path.endswith((".cu", ".cuh"))].append(file.read())
+        return handler(_request(name, texts[False], texts[True], None, flags))
 
     return load
 

@@ -102,6 +102,46 @@ TEST_CASE("the first error's log comes back and later commands do not run") {
   CHECK(f.runner.runs == 1);
 }
 
+TEST_CASE("of several extensions those that compile are kept, with the error of the others") {
+  Fixture f;
+  CompileJob job = Job({{"cp", "kernel.cu", "out.so"}});
+  job.extensions.push_back(job.extensions[0]);
+  job.extensions.push_back(job.extensions[0]);
+  job.extensions[0].source.key = "bad";
+  job.extensions[0].plan.commands = {{"say", "kernel.cu:1:1: error: nonsense\n", "1"}};
+  job.extensions[2].source.key = "refused";
+  job.extensions[2].refusal = "a launch without an end";
+  for (bool cached : {false, true}) {
+    auto made = f.compiler->Compile(job, kNever);
+    REQUIRE(made.ok());
+    CHECK(made->cached == cached);
+    REQUIRE(made->outcome.ok());
+    CHECK(made->outcome.failed_parts == std::vector<std::string>{"bad", "refused"});
+    CHECK(made->outcome.reason.find("of extension 'my_ext'") != std::string::npos);
+    CHECK(made->outcome.log.find("nonsense") != std::string::npos);
+    CHECK(Read(made->directory + "/ext1.so") == "code");
+    CHECK_FALSE(fs::exists(made->directory + "/ext0.so"));
+    auto manifest = nlohmann::json::parse(Read(made->directory + "/manifest.json"));
+    CHECK_FALSE(manifest["extensions"][0].contains("library"));
+    CHECK(manifest["extensions"][0]["error"].get<std::string>().find("nonsense") !=
+          std::string::npos);
+    CHECK(manifest["extensions"][1]["library"] == "ext1.so");
+    CHECK_FALSE(manifest["extensions"][1].contains("error"));
+  }
+}
+
+TEST_CASE("when no extension compiles there is no artifact") {
+  Fixture f;
+  CompileJob job = Job({{"say", "kernel.cu:1:1: error: nonsense\n", "1"}});
+  job.extensions.push_back(job.extensions[0]);
+  job.extensions[1].source.key = "k2";
+  auto made = f.compiler->Compile(job, kNever);
+  REQUIRE(made.ok());
+  CHECK(made->outcome.failure == v1::VERDICT_COMPILE_ERROR);
+  CHECK(made->outcome.files.empty());
+  CHECK(made->outcome.failed_parts.size() == 2);
+}
+
 TEST_CASE("commands side by side all report, the last one waits for them") {
   Fixture f;
   CompileJob job = Job({{"say", "a: error: one\n", "1"},
@@ -145,6 +185,7 @@ TEST_CASE("everything that decides the artifact is in its key") {
   CHECK(differs([](CompileJob& j) { j.contract = "cuda"; }));
   CHECK(differs([](CompileJob& j) { j.extensions[0].plan.files[0].text += " "; }));
   CHECK(differs([](CompileJob& j) { j.extensions[0].plan.commands[0].push_back("-O3"); }));
+  CHECK(differs([](CompileJob& j) { j.extensions[0].refusal = "no"; }));
   CHECK(differs([](CompileJob& j) { j.extensions[0].source.functions.push_back("f"); }));
   CompileJob arch90 = job;
   arch90.arch = "sm_90";

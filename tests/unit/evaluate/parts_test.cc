@@ -68,6 +68,14 @@ TEST_CASE("the worst finding decides") {
   CHECK_FALSE(Conclude(ParseFindings(json::array({{{"kind", "race"}}}))).has_value());
 }
 
+TEST_CASE("calls that build are counted by their words") {
+  CHECK(CountBuildCalls("m = load_inline(name='a')\nn = cpp_extension.load_inline (\n)") == 2);
+  CHECK(CountBuildCalls("from torch.utils.cpp_extension import load, load_inline") == 0);
+  CHECK(CountBuildCalls("load(name='a'); torch.load('x'); unload(); cpp_extension.load()") == 2);
+  CHECK(CountBuildCalls("load") == 0);
+  CHECK(CountBuildCalls("") == 0);
+}
+
 TEST_CASE("sizes that a solution holds as numbers are found as whole numbers only") {
   std::map<std::string, int64_t> shapes = {{"batch", 2}, {"dim", 64}, {"height", 8}, {"width", 8}};
   std::map<std::string, int64_t> sizes = {

@@ -162,6 +162,61 @@ TEST_CASE("an honest kernel passes, with a report that says what was done") {
   CHECK(again.compile().artifact_digest() == report.compile().artifact_digest());
 }
 
+// Two extensions, of which the one named `broken` does not compile.
+std::string TwoExtensions(const std::string& body) {
+  std::string broken =
+      "told = ''\n"
+      "broken = None\n"
+      "try:\n"
+      "    broken = load_inline(name='broken', cpp_sources='', cuda_sources='int f() { nope }',\n"
+      "                         functions=['f'])\n"
+      "except RuntimeError as error:\n"
+      "    told = str(error)\n";
+  return Solution(kHonest, body, broken);
+}
+
+TEST_CASE("an extension that does not compile raises, and the verdict is about what ran") {
+  REQUIRE_WORKER();
+  SECTION("the other extension does the work") {
+    v1::EvaluationReport report = Evaluate(TwoExtensions(
+        "assert 'building extension' in told and 'nope' in told; return module.affine(x)"));
+    INFO(report.ShortDebugString());
+    CHECK(report.verdict() == v1::VERDICT_PASSED);
+    REQUIRE(report.compile().notes_size() == 1);
+    CHECK(report.compile().notes(0).find("1 of 2 extensions") != std::string::npos);
+    CHECK(report.compile().log().find("nope") != std::string::npos);
+  }
+  SECTION("plain torch does the work") {
+    v1::EvaluationReport report = Evaluate(TwoExtensions("return 2 * x + 1"));
+    CHECK(report.verdict() == v1::VERDICT_COMPILE_ERROR);
+    CHECK(report.reason().find("'broken'") != std::string::npos);
+    CHECK(report.compile().log().find("nope") != std::string::npos);
+  }
+  SECTION("the program needs it") {
+    v1::EvaluationReport report = Evaluate(TwoExtensions("return broken.f(module.affine(x))"));
+    CHECK(report.verdict() == v1::VERDICT_COMPILE_ERROR);
+  }
+  SECTION("the other one is wrong") {
+    CHECK(Verdict(TwoExtensions("return module.affine(x) + 1")) == v1::VERDICT_WRONG_OUTPUT);
+  }
+  SECTION("the only one, with plain torch in its place") {
+    v1::EvaluationReport report = Evaluate(
+        "import torch\nfrom torch.utils.cpp_extension import load_inline\n"
+        "try:\n  load_inline(name='broken', cpp_sources='int f() { nope }', functions=['f'])\n"
+        "except RuntimeError:\n  pass\n"
+        "class ModelNew(torch.nn.Module):\n  def forward(self, x): return 2 * x + 1\n");
+    CHECK(report.verdict() == v1::VERDICT_COMPILE_ERROR);
+    CHECK_FALSE(report.has_verify());
+  }
+  SECTION("another one that its handler builds") {
+    std::string retry = absl::StrReplaceAll(
+        Solution(kHonest), {{"module = load_inline(name=\"affine\"",
+                             "try:\n  load_inline(name='fast', cpp_sources='', cuda_sources='nope')"
+                             "\nexcept RuntimeError:\n  module = load_inline(name=\"affine\""}});
+    CHECK(Verdict(retry) == v1::VERDICT_PASSED);
+  }
+}
+
 TEST_CASE("cheats and faults are told apart") {
   REQUIRE_WORKER();
   SECTION("zeros") {

@@ -156,6 +156,41 @@ def test_other_sources_than_those_collected_are_an_error(loaded: Loaded) -> None
     assert "must not differ" in reply["error"]
 
 
+TWO = """
+import torch
+from torch.utils.cpp_extension import load_inline
+module = load_inline(name="x", cpp_sources="a", functions=["scale"])
+try:
+    load_inline(name="y", cpp_sources="b", functions=["other"])
+except RuntimeError as error:
+    told = str(error)
+class ModelNew(torch.nn.Module):
+    def __init__(self, factor):
+        super().__init__()
+        self.factor = factor
+    def forward(self, x):
+        return module.scale(x, self.factor), told
+"""
+
+
+def test_an_extension_that_does_not_compile_raises_and_the_others_are_there(
+    loaded: Loaded,
+) -> None:
+    path = loaded.folder / "manifest.json"
+    manifest = json.loads(path.read_text())
+    failed = cpp_extension.ExtensionRequest("y", ("b",), (), ("other",), (), (), ())
+    manifest["extensions"].append({**failed.to_json(), "error": "g++ refused the source"})
+    path.write_text(json.dumps(manifest))
+    assert loaded.load(TWO) == {"ok": True}
+    reply = loaded.run([torch.ones(3)])
+    assert reply["outputs"][0].tolist() == [2.0, 2.0, 2.0]
+    assert reply["outputs"][1] == "Error building extension 'y': g++ refused the source"
+    # Uncaught, it is the program's exception.
+    reply = loaded.load(TWO.replace("except RuntimeError", "except ZeroDivisionError"))
+    assert reply["verdict"] == "LOAD_ERROR"
+    assert "g++ refused the source" in reply["error"]
+
+
 def test_another_name_finds_the_same_library(loaded: Loaded) -> None:
     assert loaded.load(MODEL.replace('name="x"', 'name="y"')) == {"ok": True}
 

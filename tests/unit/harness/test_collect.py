@@ -201,3 +201,33 @@ def test_the_files_main_block_is_not_run() -> None:
         "if __name__ == '__main__':\n    raise SystemExit(1)"
     )
     assert len(extensions(source)) == 1
+
+
+RETRY = (
+    LOAD
+    + """
+def build(flags):
+    return load_inline("x", "int f();", extra_cflags=flags)
+try:
+    m = build(["-DFAST"])
+except RuntimeError as error:
+    assert "Error building extension 'x'" in str(error)
+    m = build([])
+class ModelNew(nn.Module): pass
+"""
+)
+
+
+def test_an_extension_that_failed_raises_and_the_handler_s_own_is_found() -> None:
+    first = extensions(RETRY)
+    assert [list(e["cflags"]) for e in first] == [["-DFAST"]]
+    reply = collect.collect(RETRY, None, None, [first[0]["key"]])
+    assert [list(e["cflags"]) for e in reply["extensions"]] == [[]]
+
+
+def test_a_failed_extension_that_nobody_catches_is_the_file_s_error() -> None:
+    source = LOAD + "m = load_inline('x', 'int f();')\nclass ModelNew(nn.Module): pass"
+    key = extensions(source)[0]["key"]
+    reply = collect.collect(source, None, None, [key])
+    assert reply["verdict"] == "LOAD_ERROR"
+    assert "Error building extension 'x'" in reply["error"]
