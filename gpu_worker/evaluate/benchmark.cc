@@ -20,7 +20,7 @@ constexpr size_t kChecks = 3;
 constexpr size_t kChecksOfLarge = 1;
 constexpr uint64_t kLargeOutput = uint64_t{256} << 20;
 // One call in so many is looked at until there are enough.
-constexpr uint64_t kCheckOneIn = 8;
+constexpr uint64_t kCheckOneIn = 4;
 
 // A median that is less certain than this, in share and in time, is no result.
 constexpr double kUnreliableShare = 0.1;

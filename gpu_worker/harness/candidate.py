@@ -50,6 +50,9 @@ class Device(Protocol):
     def place(self, tensor: torch.Tensor) -> torch.Tensor:
         """A copy of an input on the device."""
 
+    def adopt(self, model: torch.nn.Module) -> None:
+        """Moves a module there, as its own `to` does it."""
+
     def empty(self, shape: list[int], dtype: torch.dtype) -> torch.Tensor:
         """An output, poisoned."""
 
@@ -86,6 +89,9 @@ class EmulatedDevice:
 
     def place(self, tensor: torch.Tensor) -> torch.Tensor:
         return self._emulation.guarded(tensor)
+
+    def adopt(self, model: torch.nn.Module) -> None:
+        pass
 
     def empty(self, shape: list[int], dtype: torch.dtype) -> torch.Tensor:
         return self._emulation.empty_guarded(shape, dtype)
@@ -130,6 +136,9 @@ class CudaDevice:
 
     def place(self, tensor: torch.Tensor) -> torch.Tensor:
         return tensor.to("cuda")
+
+    def adopt(self, model: torch.nn.Module) -> None:
+        model.to("cuda")
 
     def empty(self, shape: list[int], dtype: torch.dtype) -> torch.Tensor:
         tensor = torch.empty(shape, dtype=dtype, device="cuda")
@@ -353,8 +362,7 @@ def _model_binder(model: Any, device: Device) -> Callable[..., Callable[[], Any]
     """Each run starts from the state that the constructor left, whatever runs before it
     did to buffers, so that the order of runs does not matter."""
     if isinstance(model, torch.nn.Module):
-        if isinstance(device, CudaDevice):
-            model.to("cuda")
+        device.adopt(model)
         for tensor in [*model.parameters(), *model.buffers()]:
             if tensor.numel():
                 tensor.data = device.place(tensor.data)

@@ -43,6 +43,20 @@ class FakeRole : public Role {
   std::optional<RoleFailure> failure_;
 };
 
+// What a key does to the inputs of a timed call.
+std::vector<float> Changed(std::vector<float> inputs, uint64_t key) {
+  inputs[key % inputs.size()] = 3.0F;
+  return inputs;
+}
+
+json Answered(const FakeTimes& times) {
+  if (!times.reply.is_null()) return times.reply;
+  return {{"ok", true},
+          {"event_us", times.event_us},
+          {"joined_us", times.joined_us},
+          {"host_us", times.host_us}};
+}
+
 json TupleNode() { return {{"k", "tuple"}, {"items", json::array({FloatNode(FakeRoles::kSize)})}}; }
 
 std::vector<float> DefaultInputs(const std::string& family, uint64_t seed) {
@@ -92,13 +106,34 @@ absl::StatusOr<std::unique_ptr<Role>> FakeRoles::Start(RoleKind kind, const Role
   }
   if (kind == RoleKind::kReference) {
     ++references;
-    return std::make_unique<FakeRole>([this](const json& request, const std::vector<int>&) {
+    auto calls = std::make_shared<int>(0);
+    return std::make_unique<FakeRole>([this, calls](const json& request, const std::vector<int>&) {
       FakeAnswer answer;
+      if (auto refused = reference_refusals.find(request["op"].get<std::string>());
+          refused != reference_refusals.end()) {
+        return FakeAnswer{refused->second, {}, {}};
+      }
+      if (request["op"] == "time_begin") {
+        ++timed_references;
+        answer.message = {{"ok", true},
+                          {"launch_us", 4.0},
+                          {"tf32", {{"matmul", false}, {"cudnn", true}}},
+                          {"notes", json::array()}};
+        return answer;
+      }
+      if (request["op"] == "time_sample") {
+        FakeTimes times = reference_time(++*calls);
+        if (clock != nullptr) clock->Advance(absl::Microseconds(times.outside_us));
+        answer.message = Answered(times);
+        return answer;
+      }
       if (request["op"] == "load") {
         if (!reference_load_refusal.is_null()) return FakeAnswer{reference_load_refusal, {}, {}};
         answer.message = {{"ok", true},
                           {"init", {{"k", "list"}, {"items", json::array()}}},
                           {"shapes", {{"N", kSize}}},
+                          {"multiply_adds", multiply_adds},
+                          {"parameter_bytes", 0},
                           {"families", {"native", "small", "large", "sparse", "constant"}},
                           {"notes", json::array()}};
         answer.blocks = {""};
@@ -109,6 +144,7 @@ absl::StatusOr<std::unique_ptr<Role>> FakeRoles::Start(RoleKind kind, const Role
       std::string family = request["family"];
       uint64_t seed = request["seed"];
       std::vector<float> given = inputs ? inputs(family, seed) : DefaultInputs(family, seed);
+      if (request.contains("key")) given = Changed(given, request["key"]);
       std::vector<float> expected = reference(given);
       json expected64 = FloatNode(kSize);
       expected64["dtype"] = "float64";
@@ -119,6 +155,7 @@ absl::StatusOr<std::unique_ptr<Role>> FakeRoles::Start(RoleKind kind, const Role
                         {"expected64", expected64},
                         {"parameters", nullptr},
                         {"reduction", 1},
+                        {"fresh", {0}},
                         {"notes", json::array()}};
       answer.blocks = {FloatBlock(given), FloatBlock(expected), DoubleBlock(expected)};
       return answer;
@@ -127,8 +164,10 @@ absl::StatusOr<std::unique_ptr<Role>> FakeRoles::Start(RoleKind kind, const Role
   ++candidates;
   auto process = std::make_shared<CandidateProcess>();
   auto report = std::make_shared<UniqueFd>();
+  auto base = std::make_shared<std::vector<float>>();
+  auto last = std::make_shared<CandidateAnswer>();  // of timed calls
   return std::make_unique<FakeRole>(
-      [this, process, report](const json& request, const std::vector<int>& fds) {
+      [this, process, report, base, last](const json& request, const std::vector<int>& fds) {
         if (request["op"] == "load") {
           process->schedule = request["schedule"];
           process->poison = request["poison"];
@@ -136,6 +175,26 @@ absl::StatusOr<std::unique_ptr<Role>> FakeRoles::Start(RoleKind kind, const Role
           if (candidate_load_failure.has_value()) return FakeAnswer{{}, {}, candidate_load_failure};
           if (!candidate_load_refusal.is_null()) return FakeAnswer{candidate_load_refusal, {}, {}};
           return FakeAnswer{{{"ok", true}}, {}, {}};
+        }
+        if (request["op"] == "time_sample") {
+          keys.push_back(request["key"]);
+          process->inputs = Changed(*base, request["key"]);
+          FakeTimes times = candidate_time(++process->timed_calls);
+          *last = candidate(*process);
+          if (clock != nullptr) clock->Advance(absl::Microseconds(times.outside_us));
+          return FakeAnswer{Answered(times), {}, {}};
+        }
+        if (request["op"] == "time_outputs") {
+          FakeAnswer answer;
+          answer.message = {{"ok", true}, {"outputs", FloatNode(last->outputs.size())}};
+          answer.message.update(last->extra);
+          answer.blocks = {FloatBlock(last->outputs)};
+          return answer;
+        }
+        if (request["op"] == "time_begin") {
+          *base = ReadFloats(fds.at(0));
+          process->seed = request["seed"];
+          return FakeAnswer{{{"ok", true}, {"notes", json::array()}}, {}, {}};
         }
         ++process->calls;
         process->seed = request["seed"];

@@ -3,12 +3,14 @@
 #define KMOSAIC_TESTS_UNIT_EVALUATE_FAKE_ROLES_H_
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "common/base/clock.h"
 #include "gpu_worker/evaluate/role.h"
 
 namespace kmosaic::testing {
@@ -31,7 +33,17 @@ struct CandidateProcess {
   uint8_t poison = 0;
   int calls = 0;  // of run, this one included
   uint64_t seed = 0;
-  std::vector<float> inputs;
+  std::vector<float> inputs;  // of a timed call: changed by its key
+  int timed_calls = 0;
+};
+
+// What a process says of a timed call, and how long the daemon waits for the answer.
+struct FakeTimes {
+  double event_us = 100;
+  double joined_us = 105;
+  double host_us = 110;
+  double outside_us = 400;
+  nlohmann::json reply;  // replaces the answer
 };
 
 // What a candidate's call gives.
@@ -55,6 +67,13 @@ class FakeRoles : public RoleStarter {
   // Overrides the inputs of a family; default: normal numbers from the seed, scaled.
   std::function<std::vector<float>(const std::string& family, uint64_t seed)> inputs;
   std::function<CandidateAnswer(const CandidateProcess&)> candidate;
+  // Of timed calls: number of the call in its process, from 1.
+  std::function<FakeTimes(int call)> reference_time = [](int) { return FakeTimes{}; };
+  std::function<FakeTimes(int call)> candidate_time = [](int) { return FakeTimes{}; };
+  FakeClock* clock = nullptr;  // timed calls move it
+  uint64_t multiply_adds = 0;
+  // Replaces the answer of the reference to a request of this name.
+  std::map<std::string, nlohmann::json> reference_refusals;
   nlohmann::json collect_reply;
   nlohmann::json reference_load_refusal;
   nlohmann::json candidate_load_refusal;
@@ -66,6 +85,8 @@ class FakeRoles : public RoleStarter {
   int candidates = 0;
   int collects = 0;
   int cases = 0;
+  int timed_references = 0;
+  std::vector<uint64_t> keys;  // of the candidates' timed calls
 
   absl::StatusOr<std::unique_ptr<Role>> Start(RoleKind kind, const RoleLimits& limits,
                                               const std::vector<std::string>& readable) override;

@@ -1,0 +1,213 @@
+// The evaluator's stages over a stand-in for a GPU: fake processes, a fake compiler.
+#include "gpu_worker/evaluate/evaluator.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <random>
+
+#include "gpu_worker/compile/artifact_cache.h"
+#include "tests/unit/compile/temp_dir.h"
+#include "tests/unit/evaluate/fake_roles.h"
+
+namespace kmosaic {
+namespace {
+
+namespace v1 = kernelmosaic::v1;
+using nlohmann::json;
+using testing::CandidateAnswer;
+using testing::CandidateProcess;
+using testing::FakeRoles;
+using testing::TempDir;
+
+// Compiles nothing into an empty library.
+class FakeRunner : public CommandRunner {
+ public:
+  absl::StatusOr<CommandResult> Run(const CommandRequest& request) override {
+    testing::Write(request.directory + "/out.so", "library");
+    return CommandResult();
+  }
+};
+
+class FakeGpu : public Device {
+ public:
+  explicit FakeGpu(std::string lock) : lock_(std::move(lock)) {}
+  v1::DeviceKind kind() const override { return v1::DEVICE_KIND_CUDA; }
+  v1::DeviceInfo info() const override {
+    v1::DeviceInfo info;
+    info.set_kind(kind());
+    info.set_name("NVIDIA H200");
+    info.set_uuid("GPU-1");
+    return info;
+  }
+  std::string abi() const override { return "light"; }
+  std::map<std::string, std::string> labels() const override { return {}; }
+  absl::StatusOr<BuildPlan> Plan(const ExtensionSource&, Purpose) const override {
+    BuildPlan plan;
+    plan.files = {{"kernel.cu", "code"}};
+    plan.commands = {{"nvcc"}};
+    plan.output = "out.so";
+    return plan;
+  }
+  absl::StatusOr<BuildPlan> PlanEntry(const std::string&, Purpose purpose) const override {
+    return Plan({}, purpose);
+  }
+  bool LacksTorchApi(const std::string&) const override { return false; }
+  std::string header_digest() const override { return "headers"; }
+  SandboxAccess access() const override { return {}; }
+  double default_scale() const override { return 1; }
+  absl::StatusOr<DeviceLock> Lock(DeviceLock::Mode mode,
+                                  const std::function<bool()>& cancelled) const override {
+    modes.push_back(mode);
+    return DeviceLock::Acquire(lock_, mode, cancelled);
+  }
+
+  mutable std::vector<DeviceLock::Mode> modes;
+
+ private:
+  const std::string lock_;
+};
+
+struct Fixture {
+  TempDir dir;
+  FakeClock clock;
+  SystemClock system_clock;
+  FakeRunner runner;
+  FakeRoles roles;
+  FakeGpu gpu{dir.path() + "/gpu.lock"};
+  ReferenceCache references{1 << 20};
+  BaselineCache baselines{1 << 20};
+  std::unique_ptr<ArtifactCache> cache;
+  std::unique_ptr<Compiler> compiler;
+  std::unique_ptr<Evaluator> evaluator;
+  std::mt19937_64 random{1};
+
+  Fixture() {
+    roles.reference = [](const std::vector<float>& x) { return x; };
+    roles.candidate = [](const CandidateProcess& p) { return CandidateAnswer{p.inputs}; };
+    roles.clock = &clock;
+    roles.collect_reply = {{"ok", true},
+                           {"extensions",
+                            {{{"key", std::string(64, 'a')},
+                              {"name", "x"},
+                              {"cpp_sources", {"a"}},
+                              {"cuda_sources", {"b"}},
+                              {"functions", {"f"}},
+                              {"cflags", json::array()},
+                              {"cuda_cflags", json::array()},
+                              {"ldflags", json::array()}}}}};
+    cache =
+        *ArtifactCache::Open({dir.path() + "/cache", 1 << 30, absl::ZeroDuration(), &system_clock});
+    Compiler::Options compile;
+    compile.cache = cache.get();
+    compile.runner = &runner;
+    compile.clock = &system_clock;
+    compiler = std::make_unique<Compiler>(compile);
+    Evaluator::Options options;
+    options.device = &gpu;
+    options.compiler = compiler.get();
+    options.roles = &roles;
+    options.references = &references;
+    options.baselines = &baselines;
+    options.clock = &clock;
+    options.random = [this] { return random(); };
+    evaluator = std::make_unique<Evaluator>(options);
+  }
+
+  v1::EvaluationReport Evaluate(v1::Role last) {
+    v1::KernelRequest request;
+    request.mutable_oracle()->set_reference("class Model: ...");
+    request.mutable_solution()->set_contract(v1::CONTRACT_MODELNEW);
+    request.mutable_solution()->set_source("class ModelNew: ...");
+    Cancellation cancellation;
+    auto report = evaluator->Evaluate(request, last, &cancellation);
+    REQUIRE(report.ok());
+    INFO(report->reason());
+    return *std::move(report);
+  }
+  int Exclusive() const {
+    return static_cast<int>(
+        std::count(gpu.modes.begin(), gpu.modes.end(), DeviceLock::Mode::kExclusive));
+  }
+};
+
+CandidateAnswer OutOfMemory() {
+  CandidateAnswer answer;
+  answer.refusal = {{"ok", false}, {"verdict", "DEVICE_MEMORY"}, {"error", "CUDA out of memory"}};
+  return answer;
+}
+
+TEST_CASE("a solution is verified beside others and timed alone") {
+  Fixture f;
+  v1::EvaluationReport report = f.Evaluate(v1::ROLE_BENCHMARK);
+  INFO(report.reason());
+  REQUIRE(report.verdict() == v1::VERDICT_PASSED);
+  CHECK(report.verify().secret_seeds() == 5);
+  CHECK(report.benchmark().median_us() == Approx(100));
+  CHECK(report.benchmark().speedup() == Approx(1));
+  CHECK(f.Exclusive() == 1);
+}
+
+TEST_CASE("what was verified is not verified again to be timed") {
+  Fixture f;
+  REQUIRE(f.Evaluate(v1::ROLE_VERIFY).verdict() == v1::VERDICT_PASSED);
+  int candidates = f.roles.candidates;
+  v1::EvaluationReport report = f.Evaluate(v1::ROLE_BENCHMARK);
+  REQUIRE(report.verdict() == v1::VERDICT_PASSED);
+  CHECK(report.verify().secret_seeds() == 5);
+  CHECK(report.has_benchmark());
+  CHECK(f.roles.candidates == candidates + 1);
+  // Asked to verify, it does.
+  f.Evaluate(v1::ROLE_VERIFY);
+  CHECK(f.roles.candidates > candidates + 2);
+}
+
+TEST_CASE("a solution that failed is not remembered as verified") {
+  Fixture f;
+  f.roles.candidate = [](const CandidateProcess& p) {
+    return CandidateAnswer{std::vector<float>(p.inputs.size(), 0.0F)};
+  };
+  REQUIRE(f.Evaluate(v1::ROLE_VERIFY).verdict() == v1::VERDICT_WRONG_OUTPUT);
+  v1::EvaluationReport report = f.Evaluate(v1::ROLE_BENCHMARK);
+  CHECK(report.verdict() == v1::VERDICT_WRONG_OUTPUT);
+  CHECK_FALSE(report.has_benchmark());
+}
+
+TEST_CASE("memory that runs out beside others says nothing") {
+  Fixture f;
+  f.roles.candidate = [&f](const CandidateProcess& p) {
+    return f.Exclusive() == 0 ? OutOfMemory() : CandidateAnswer{p.inputs};
+  };
+  v1::EvaluationReport report = f.Evaluate(v1::ROLE_VERIFY);
+  INFO(report.reason());
+  REQUIRE(report.verdict() == v1::VERDICT_PASSED);
+  CHECK(f.Exclusive() == 1);
+  CHECK(report.verify().notes(0).find("with the GPU alone") != std::string::npos);
+  CHECK(report.verify().public_seeds() == 2);
+}
+
+TEST_CASE("memory that runs out with the GPU alone is the solution's") {
+  Fixture f;
+  f.roles.candidate = [](const CandidateProcess&) { return OutOfMemory(); };
+  CHECK(f.Evaluate(v1::ROLE_VERIFY).verdict() == v1::VERDICT_DEVICE_MEMORY);
+  CHECK(f.Exclusive() == 1);
+}
+
+TEST_CASE("a reference that does not fit is tried alone and then not supported") {
+  Fixture f;
+  f.roles.reference_refusals["case"] = {
+      {"ok", false}, {"verdict", "DEVICE_MEMORY"}, {"error", "CUDA out of memory"}};
+  CHECK(f.Evaluate(v1::ROLE_VERIFY).verdict() == v1::VERDICT_UNSUPPORTED);
+  CHECK(f.Exclusive() == 1);
+  CHECK(f.roles.references == 2);
+}
+
+TEST_CASE("a lying solution has no times in its report") {
+  Fixture f;
+  f.roles.candidate_time = [](int) { return testing::FakeTimes{1, 2, 3, 90'000, {}}; };
+  v1::EvaluationReport report = f.Evaluate(v1::ROLE_BENCHMARK);
+  CHECK(report.verdict() == v1::VERDICT_IMPOSSIBLE_TIME);
+  CHECK_FALSE(report.has_benchmark());
+}
+
+}  // namespace
+}  // namespace kmosaic
