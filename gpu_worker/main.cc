@@ -36,9 +36,10 @@ int Main(int argc, char** argv) {
   options.Add("cuda-home", &worker.cuda_home,
               "CUDA toolkit; default: CUDA_HOME, nvcc in PATH, wheels beside the interpreter");
   options.Add("compile-slots", &worker.compile_slots, "compiles at a time; 0: one per core");
-  options.Add("verify-slots", &worker.verify_slots, "verifications at a time; 0: one per core");
+  options.Add("verify-slots", &worker.verify_slots,
+              "verifications at a time; 0: one per core, and per 16 GiB of GPU memory");
   options.Add("benchmark-slots", &worker.benchmark_slots,
-              "benchmarks at a time on a GPU; one measures, the others prepare or compare");
+              "benchmarks at a time on a GPU, of which one measures; 0: as verify-slots");
   options.Add("cache-mib", &worker.cache_mib, "size of the artifact cache in MiB");
   options.Add("reference-cache-mib", &worker.reference_cache_mib,
               "memory for expected outputs in MiB");

@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
 #include "common/base/enum_names.h"
@@ -241,6 +242,15 @@ class Worker : public WorkerServer {
     zygote.readable.push_back(kernels.string());
   }
 
+  int64_t DefaultVerifySlots() const {
+    constexpr int64_t kGibPerSlot = 16;
+    std::map<std::string, std::string> labels = device_->labels();
+    auto memory = labels.find("vram_gb");
+    int64_t gib = 0;
+    if (memory == labels.end() || !absl::SimpleAtoi(memory->second, &gib)) return DefaultSlots();
+    return std::clamp<int64_t>(gib / kGibPerSlot, 1, DefaultSlots());
+  }
+
   // Bytes of one candidate or reference process.
   uint64_t RoleMemoryBytes() const {
     if (options_.memory_mib > 0) return Mib(options_.memory_mib);
@@ -260,7 +270,9 @@ class Worker : public WorkerServer {
     compiler.runner = runner_.get();
     compiler.clock = &clock_;
     int64_t compile_slots = options_.compile_slots > 0 ? options_.compile_slots : DefaultSlots();
-    int64_t verify_slots = options_.verify_slots > 0 ? options_.verify_slots : DefaultSlots();
+    int64_t verify_slots = options_.verify_slots > 0 ? options_.verify_slots : DefaultVerifySlots();
+    int64_t benchmark_slots =
+        options_.benchmark_slots > 0 ? options_.benchmark_slots : verify_slots;
     compiler.slots = static_cast<uint32_t>(compile_slots);
     compiler.wall_limit = options_.compile_limit;
     compiler.memory_bytes = Mib(options_.compile_memory_mib);
@@ -305,8 +317,7 @@ class Worker : public WorkerServer {
 
     compile_requests_ = std::make_unique<Slots>(static_cast<uint32_t>(compile_slots));
     verify_requests_ = std::make_unique<Slots>(static_cast<uint32_t>(verify_slots));
-    benchmark_requests_ = std::make_unique<Slots>(static_cast<uint32_t>(
-        device_->is_emulated() ? verify_slots : std::max<int64_t>(options_.benchmark_slots, 1)));
+    benchmark_requests_ = std::make_unique<Slots>(static_cast<uint32_t>(benchmark_slots));
     return absl::OkStatus();
   }
 

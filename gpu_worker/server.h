@@ -27,10 +27,11 @@ struct WorkerOptions {
   std::string gxx;
   std::string cuda_home;
   int64_t compile_slots = 0;
+  // 0: one per core, on a GPU no more than one per 16 GiB of its memory.
   int64_t verify_slots = 0;
-  // Offered on a GPU only. One measures; with two, what surrounds a measurement of the other
-  // goes on meanwhile.
-  int64_t benchmark_slots = 2;
+  // Offered on a GPU only. One measures at a time; what comes before and after it (compile,
+  // verify, compare) goes on beside. 0: as many as verify_slots.
+  int64_t benchmark_slots = 0;
   int64_t cache_mib = 4096;
   int64_t reference_cache_mib = 512;
   int64_t compile_memory_mib = 4096;

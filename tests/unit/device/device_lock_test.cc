@@ -3,8 +3,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <csignal>
+#include <future>
+#include <thread>
 
 #include "tests/unit/compile/temp_dir.h"
 
@@ -27,6 +30,27 @@ TEST_CASE("readers share, a writer is alone") {
   auto writer = DeviceLock::Acquire(path, Mode::kExclusive, kAtOnce);
   REQUIRE(writer.ok());
   CHECK(absl::IsCancelled(DeviceLock::Acquire(path, Mode::kShared, kAtOnce).status()));
+}
+
+TEST_CASE("readers that come after a waiting writer wait behind it") {
+  testing::TempDir dir;
+  std::string path = dir.path() + "/gpu.lock";
+  auto reader = DeviceLock::Acquire(path, Mode::kShared, kAtOnce);
+  REQUIRE(reader.ok());
+  std::promise<void> waits;
+  std::atomic<bool> told = false;
+  std::thread writer([&] {
+    auto held = DeviceLock::Acquire(path, Mode::kExclusive, [&] {
+      if (!told.exchange(true)) waits.set_value();
+      return false;
+    });
+    CHECK(held.ok());
+  });
+  waits.get_future().wait();
+  CHECK(absl::IsCancelled(DeviceLock::Acquire(path, Mode::kShared, kAtOnce).status()));
+  *reader = DeviceLock();
+  writer.join();
+  CHECK(DeviceLock::Acquire(path, Mode::kShared, kAtOnce).ok());
 }
 
 TEST_CASE("the lock of a killed process is free") {
