@@ -498,6 +498,7 @@ Conclusion Evaluator::VerifyHolding(Work& work, const std::string& artifact,
     uint64_t seed = options_.random() >> 1;
     if (known.insert(seed).second) options.secret_seeds.push_back(seed);
   }
+  options.secret_weight_seed = options_.random() >> 1;
   return Verifier(std::move(options), work.reference.get(), options_.roles, work.cancellation)
       .Verify(&work.report);
 }

@@ -221,19 +221,23 @@ OrConclusion<TaskShape> Reference::Shape() {
 OrConclusion<TaskCase> Reference::Case(uint64_t seed, const std::string& family, bool keep) {
   std::string key = absl::StrCat(key_, "/case/", family, "/", seed);
   if (auto found = cache_->FindCase(key); found != nullptr) return found;
-  OrConclusion<TaskCase> result = Compute(seed, family, std::nullopt);
+  OrConclusion<TaskCase> result = Compute(seed, family, std::nullopt, std::nullopt);
   if (auto* made = std::get_if<std::shared_ptr<const TaskCase>>(&result); made != nullptr && keep) {
     cache_->Put(key, *made);
   }
   return result;
 }
 
-OrConclusion<TaskCase> Reference::Repeat(uint64_t seed, const std::string& family) {
-  return Compute(seed, family, std::nullopt);
+OrConclusion<TaskCase> Reference::CaseWithWeights(uint64_t seed, uint64_t weight_seed) {
+  return Compute(seed, "native", weight_seed, std::nullopt);
+}
+
+OrConclusion<TaskCase> Reference::Repeat(const TaskCase& task_case) {
+  return Compute(task_case.seed, task_case.family, task_case.weight_seed, std::nullopt);
 }
 
 OrConclusion<TaskCase> Reference::TimedCase(uint64_t seed, uint64_t key) {
-  return Compute(seed, "native", key);
+  return Compute(seed, "native", std::nullopt, key);
 }
 
 std::variant<json, Conclusion> Reference::BeginTiming(uint64_t seed, bool compiled) {
@@ -252,12 +256,14 @@ std::variant<json, Conclusion> Reference::TimeCall(uint64_t key) {
 }
 
 OrConclusion<TaskCase> Reference::Compute(uint64_t seed, const std::string& family,
+                                          std::optional<uint64_t> weight_seed,
                                           std::optional<uint64_t> key) {
   if (auto failed = EnsureLoaded(); failed.has_value()) return *failed;
   json request = {{"op", "case"},
                   {"seed", seed},
                   {"family", family},
                   {"want_parameters", options_.want_parameters}};
+  if (weight_seed.has_value()) request["weight_seed"] = *weight_seed;
   if (key.has_value()) request["key"] = *key;
   auto reply = Call(request, "run", options_.limits.reference_case);
   if (auto* failed = std::get_if<Conclusion>(&reply)) return *failed;
@@ -266,6 +272,7 @@ OrConclusion<TaskCase> Reference::Compute(uint64_t seed, const std::string& fami
   auto made = std::make_shared<TaskCase>();
   made->seed = seed;
   made->family = family;
+  made->weight_seed = weight_seed;
   size_t next = 0;
   uint64_t max_bytes = options_.limits.block_bytes;
   for (auto [name, target] : {std::pair{"inputs", &made->inputs}, {"expected", &made->expected}}) {

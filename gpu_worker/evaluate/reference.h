@@ -51,6 +51,8 @@ struct TaskShape {
 struct TaskCase {
   uint64_t seed = 0;
   std::string family;
+  // Of the constructor; unset for the weights that the reference was loaded with.
+  std::optional<uint64_t> weight_seed;
   Parcel inputs;
   Parcel expected;
   std::optional<Parcel> expected64;
@@ -104,8 +106,10 @@ class Reference {
   OrConclusion<TaskShape> Shape();
   // `keep`: for seeds that come again.
   OrConclusion<TaskCase> Case(uint64_t seed, const std::string& family, bool keep);
+  // The task's own values, the program constructed anew with other weights. Never kept.
+  OrConclusion<TaskCase> CaseWithWeights(uint64_t seed, uint64_t weight_seed);
   // Computed anew, past the cache.
-  OrConclusion<TaskCase> Repeat(uint64_t seed, const std::string& family);
+  OrConclusion<TaskCase> Repeat(const TaskCase& task_case);
   // The inputs of `seed` changed by the key of a timed call, and what is expected of them.
   OrConclusion<TaskCase> TimedCase(uint64_t seed, uint64_t key);
 
@@ -123,8 +127,9 @@ class Reference {
   std::optional<Conclusion> EnsureLoaded();
   std::variant<Frame, Conclusion> Call(const nlohmann::json& request, const std::string& doing,
                                        absl::Duration limit);
+  // `key`: of a timed call.
   OrConclusion<TaskCase> Compute(uint64_t seed, const std::string& family,
-                                 std::optional<uint64_t> key);
+                                 std::optional<uint64_t> weight_seed, std::optional<uint64_t> key);
 
   const Options options_;
   RoleStarter* const starter_;

@@ -90,8 +90,9 @@ void Verifier::Note(const std::string& note) {
 }
 
 std::variant<std::unique_ptr<Candidate>, Conclusion> Verifier::StartCandidate(
-    const std::string& schedule, uint8_t poison) {
+    const std::string& schedule, uint8_t poison, const TaskCase& task_case) {
   Candidate::Options options = options_.candidate;
+  options.weight_seed = task_case.weight_seed.value_or(options.weight_seed);
   options.schedule = schedule;
   options.poison = poison;
   auto candidate = std::make_unique<Candidate>(std::move(options), starter_, cancellation_);
@@ -136,7 +137,7 @@ Conclusion Verifier::Run(v1::EvaluationReport* report) {
     }
   }
 
-  auto started = StartCandidate("forward", kFirstPoison);
+  auto started = StartCandidate("forward", kFirstPoison, *first_case_);
   if (auto* failed = std::get_if<Conclusion>(&started)) return *failed;
   Candidate& candidate = *std::get<std::unique_ptr<Candidate>>(started);
 
@@ -157,11 +158,6 @@ Conclusion Verifier::Run(v1::EvaluationReport* report) {
   verify.add_checks("repeat");
   Conclusion repeated = CheckRepeat(candidate, *first_case_, first_outputs, report);
   if (!repeated.passed()) return finish(std::move(repeated));
-
-  verify.add_checks(options_.emulated ? "other order of threads, other memory contents"
-                                      : "second process, other memory contents");
-  Conclusion second = CheckSecondProcess(*first_case_, first_outputs, report);
-  if (!second.passed()) return finish(std::move(second));
 
   verify.add_checks("secret seeds");
   for (uint64_t seed : options_.secret_seeds) {
@@ -196,6 +192,20 @@ Conclusion Verifier::Run(v1::EvaluationReport* report) {
     Conclusion checked = Check(candidate, task_case, nullptr, report);
     if (!checked.passed()) return finish(Explain(std::move(checked), task_case));
   }
+
+  verify.add_checks(options_.emulated ? "other order of threads, other memory contents"
+                                      : "second process, other memory contents");
+  CasePtr second_case = first_case_;
+  if (options_.secret_weight_seed.has_value() && !options_.secret_seeds.empty()) {
+    verify.add_checks("other weights");
+    verify.set_weight_seed(*options_.secret_weight_seed);
+    auto made = reference_->CaseWithWeights(options_.secret_seeds[0], *options_.secret_weight_seed);
+    if (auto* failed = std::get_if<Conclusion>(&made)) return finish(*failed);
+    second_case = std::get<CasePtr>(made);
+  }
+  Conclusion second = CheckSecondProcess(
+      *second_case, second_case == first_case_ ? &first_outputs : nullptr, report);
+  if (!second.passed()) return finish(std::move(second));
 
   if (judged_cases_ > 0 && zeros_pass_ == judged_cases_) {
     return finish({v1::VERDICT_INVALID_TASK,
@@ -284,7 +294,7 @@ Conclusion Verifier::Check(Candidate& candidate, const TaskCase& task_case, Valu
     }
     if (wrong.mismatch.has_value()) {
       wrong.mismatch->set_family(task_case.family);
-      if (!IsSecret(task_case.seed)) wrong.mismatch->set_public_seed(task_case.seed);
+      if (!IsSecret(task_case)) wrong.mismatch->set_public_seed(task_case.seed);
     }
     return wrong;
   }
@@ -327,28 +337,44 @@ Conclusion Verifier::CheckRepeat(Candidate& candidate, const TaskCase& task_case
   return Conclusion();
 }
 
-Conclusion Verifier::CheckSecondProcess(const TaskCase& task_case, const Value& first,
+Conclusion Verifier::CheckSecondProcess(const TaskCase& task_case, const Value* first,
                                         v1::EvaluationReport* report) {
-  auto started = StartCandidate("reverse", kSecondPoison);
+  auto started = StartCandidate("reverse", kSecondPoison, task_case);
   if (auto* failed = std::get_if<Conclusion>(&started)) return *failed;
   Candidate& candidate = *std::get<std::unique_ptr<Candidate>>(started);
   Value outputs;
   Conclusion checked = Check(candidate, task_case, &outputs, report);
   if (checked.passed()) {
-    if (FirstDifference(first, outputs).has_value()) {
+    if (first != nullptr && FirstDifference(*first, outputs).has_value()) {
       Note(options_.emulated ? "another order of threads gives other bits, within tolerance"
                              : "a second process gives other bits, within tolerance");
     }
     return checked;
   }
   if (!IsWrongValue(checked.verdict)) return checked;
+  if (task_case.weight_seed.has_value()) {
+    // As the first process, but for the weights.
+    auto plain = StartCandidate("forward", kFirstPoison, task_case);
+    if (auto* failed = std::get_if<Conclusion>(&plain)) return *failed;
+    Conclusion same_process =
+        Check(*std::get<std::unique_ptr<Candidate>>(plain), task_case, nullptr, report);
+    if (IsMachine(same_process.verdict)) return same_process;
+    if (!same_process.passed()) {
+      same_process = Explain(std::move(same_process), task_case);
+      if (IsWrongValue(same_process.verdict)) {
+        same_process.reason =
+            absl::StrCat("right with the usual weights, wrong with others: ", same_process.reason);
+      }
+      return same_process;
+    }
+  }
   if (!options_.emulated) {
     checked.verdict = v1::VERDICT_NONDETERMINISTIC;
     checked.reason = absl::StrCat("right in one process, wrong in another: ", checked.reason);
     return checked;
   }
   // Which of the two differences was it?
-  auto third = StartCandidate("reverse", kFirstPoison);
+  auto third = StartCandidate("reverse", kFirstPoison, task_case);
   if (auto* failed = std::get_if<Conclusion>(&third)) return *failed;
   Conclusion same_memory =
       Check(*std::get<std::unique_ptr<Candidate>>(third), task_case, nullptr, report);
@@ -368,7 +394,7 @@ Conclusion Verifier::CheckSecondProcess(const TaskCase& task_case, const Value& 
 Conclusion Verifier::Explain(Conclusion wrong, const TaskCase& task_case) {
   if (!IsWrongValue(wrong.verdict)) return wrong;
   // A reference that is random, or whose own results differ, judges nobody.
-  auto again = reference_->Repeat(task_case.seed, task_case.family);
+  auto again = reference_->Repeat(task_case);
   if (auto* failed = std::get_if<Conclusion>(&again)) {
     return IsMachine(failed->verdict) ? *failed : wrong;
   }
@@ -380,13 +406,14 @@ Conclusion Verifier::Explain(Conclusion wrong, const TaskCase& task_case) {
   }
   // The same call alone in a fresh process: in another order of threads, or the same one.
   auto alone = [&](const std::string& schedule) -> std::variant<Comparison, Conclusion> {
-    auto started = StartCandidate(schedule, kFirstPoison);
+    auto started = StartCandidate(schedule, kFirstPoison, task_case);
     if (auto* failed = std::get_if<Conclusion>(&started)) return *failed;
     auto ran = std::get<std::unique_ptr<Candidate>>(started)->Run(task_case);
     if (auto* failed = std::get_if<Conclusion>(&ran)) return *failed;
     return Compare(task_case, std::get<RunResult>(ran).outputs, kFirstPoison);
   };
-  if (task_case.seed != first_case_->seed || task_case.family != first_case_->family) {
+  bool is_first = task_case.seed == first_case_->seed && task_case.family == first_case_->family;
+  if (!is_first && !task_case.weight_seed.has_value()) {
     auto fresh = alone("forward");
     if (auto* failed = std::get_if<Conclusion>(&fresh)) {
       return IsMachine(failed->verdict) ? *failed : wrong;

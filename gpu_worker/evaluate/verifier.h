@@ -39,6 +39,8 @@ struct VerifyOptions {
   bool emulated = true;
   std::vector<uint64_t> public_seeds;
   std::vector<uint64_t> secret_seeds;
+  // Of the constructors, for one of the secret seeds; every other case has the candidate's.
+  std::optional<uint64_t> secret_weight_seed;
 };
 
 // For one evaluation; not thread-safe.
@@ -54,8 +56,10 @@ class Verifier {
   using CasePtr = std::shared_ptr<const TaskCase>;
 
   Conclusion Run(kernelmosaic::v1::EvaluationReport* report);
+  // With the weights of `task_case`.
   std::variant<std::unique_ptr<Candidate>, Conclusion> StartCandidate(const std::string& schedule,
-                                                                      uint8_t poison);
+                                                                      uint8_t poison,
+                                                                      const TaskCase& task_case);
   // One call with all checks. `first_outputs` gets the outputs when not null.
   Conclusion Check(Candidate& candidate, const TaskCase& task_case, Value* outputs,
                    kernelmosaic::v1::EvaluationReport* report);
@@ -64,12 +68,16 @@ class Verifier {
   Conclusion Explain(Conclusion wrong, const TaskCase& task_case);
   Conclusion CheckRepeat(Candidate& candidate, const TaskCase& task_case, const Value& first,
                          kernelmosaic::v1::EvaluationReport* report);
-  Conclusion CheckSecondProcess(const TaskCase& task_case, const Value& first,
+  // Another process, with threads in another order and other memory contents. `first`: the
+  // outputs of the first process, null where it has other weights.
+  Conclusion CheckSecondProcess(const TaskCase& task_case, const Value* first,
                                 kernelmosaic::v1::EvaluationReport* report);
   // Whether outputs that took no work would pass this case.
   void JudgeTask(const TaskCase& task_case);
   void MeasureScales(const TaskCase& task_case);
-  bool IsSecret(uint64_t seed) const { return public_.count(seed) == 0; }
+  bool IsSecret(const TaskCase& task_case) const {
+    return task_case.weight_seed.has_value() || public_.count(task_case.seed) == 0;
+  }
   void Note(const std::string& note);
 
   const VerifyOptions options_;

@@ -6,7 +6,8 @@
 "parameter_bytes"} with descriptors [init tree], or {"ok": false, "verdict": "INVALID_TASK" |
 "UNSUPPORTED" | "DEVICE_MEMORY", "error"}.
 
-{"op": "case", "seed", "family", "key"?, "want_parameters"?}; answer {"ok": true, "inputs",
+{"op": "case", "seed", "family", "weight_seed"? (of a Model made for this case alone), "key"?,
+"want_parameters"?}; answer {"ok": true, "inputs",
 "expected", "expected64" | null, "parameters" | null, "reduction", "fresh", "notes"} with
 descriptors [inputs tree, expected tree, expected64 tree if not null, parameters tree if not
 null]. "fresh" are the leaves of the inputs that a key may change (timing.changeable); with "key"
@@ -24,7 +25,7 @@ import copy
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -172,12 +173,7 @@ class Reference:
             if not hasattr(module, name):
                 raise InvalidTask(f"the reference program defines no {name}")
         init = _sequence(module.get_init_inputs(), "get_init_inputs")
-        torch.manual_seed(weight_seed)
-        model = module.Model(*copy.deepcopy(init))
-        if not isinstance(model, torch.nn.Module):
-            raise InvalidTask("Model is no torch.nn.Module")
-        if self._device == "cuda":
-            model.cuda()
+        model = self._model(module, init, weight_seed)
         before = [(b, b.clone()) for b in model.buffers()]
         torch.manual_seed(0)
         inputs = self._inputs(module)
@@ -188,6 +184,33 @@ class Reference:
         if next(timing.leaves(result), None) is None:
             raise InvalidTask("forward returned no tensor")
         return Instance(loaded, init, model, cost)
+
+    def _model(self, module: Any, init: list[Any], weight_seed: int) -> torch.nn.Module:
+        torch.manual_seed(weight_seed)
+        model = module.Model(*copy.deepcopy(init))
+        if not isinstance(model, torch.nn.Module):
+            raise InvalidTask("Model is no torch.nn.Module")
+        if self._device == "cuda":
+            model.cuda()
+        return model
+
+    @contextlib.contextmanager
+    def _weights(self, weight_seed: int | None) -> Iterator[None]:
+        """Inside, the program has the weights that `weight_seed` gives; None leaves its own."""
+        if weight_seed is None:
+            yield
+            return
+        assert self._instance is not None
+        kept = self._instance, self._model64, self._buffers
+        instance = self._instance
+        model = self._model(instance.loaded.module, instance.init, weight_seed)
+        self._instance = replace(instance, model=model)
+        self._model64 = None
+        self._buffers = [(b, b.clone()) for b in model.buffers()]
+        try:
+            yield
+        finally:
+            self._instance, self._model64, self._buffers = kept
 
     def _inputs(self, module: Any) -> list[Any]:
         if self._device != "cuda":
@@ -225,6 +248,13 @@ class Reference:
     # Cases
 
     def case(self, message: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
+        try:
+            with self._weights(message.get("weight_seed")):
+                return self._case(message)
+        except BaseException as error:
+            return self._failed(error), []
+
+    def _case(self, message: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
         instance = self._instance
         assert instance is not None  # the daemon loads first
         seed = message["seed"]

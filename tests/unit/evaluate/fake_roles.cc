@@ -171,6 +171,7 @@ absl::StatusOr<std::unique_ptr<Role>> FakeRoles::Start(RoleKind kind, const Role
         if (request["op"] == "load") {
           process->schedule = request["schedule"];
           process->poison = request["poison"];
+          process->weight_seed = request["weight_seed"];
           *report = UniqueFd(dup(fds.at(1)));
           if (candidate_load_failure.has_value()) return FakeAnswer{{}, {}, candidate_load_failure};
           if (!candidate_load_refusal.is_null()) return FakeAnswer{candidate_load_refusal, {}, {}};

@@ -31,6 +31,7 @@ std::vector<float> ReadFloats(int fd);
 struct CandidateProcess {
   std::string schedule;
   uint8_t poison = 0;
+  uint64_t weight_seed = 0;
   int calls = 0;  // of run, this one included
   uint64_t seed = 0;
   std::vector<float> inputs;  // of a timed call: changed by its key

@@ -46,6 +46,7 @@ struct Fixture {
   Cancellation cancellation;
   v1::EvaluationReport report;
   bool emulated = true;
+  std::optional<uint64_t> weight_seed;
   v1::Oracle oracle;
 
   Fixture() {
@@ -66,6 +67,7 @@ struct Fixture {
     options.emulated = emulated;
     options.public_seeds = PublicSeeds(2);
     options.secret_seeds = {901, 902, 903, 904, 905};
+    options.secret_weight_seed = weight_seed;
     return Verifier(options, &reference, &roles, &cancellation).Verify(&report);
   }
 };
@@ -152,6 +154,65 @@ TEST_CASE("right for public seeds only is wrong, and the secret seed is not name
   CHECK_FALSE(f.report.verify().mismatch().has_public_seed());
   CHECK(conclusion.reason.find("901") == std::string::npos);
   CHECK(f.report.verify().secret_seeds() == 0);
+}
+
+TEST_CASE("one case has other weights, in the second process") {
+  Fixture f;
+  f.weight_seed = 4711;
+  std::vector<uint64_t> seen;
+  f.roles.candidate = [&](const CandidateProcess& p) {
+    if (p.weight_seed != 0) seen.push_back(p.weight_seed);
+    return Right(p);
+  };
+  CHECK(f.Verify().passed());
+  CHECK(seen == std::vector<uint64_t>{4711});
+  CHECK(f.roles.candidates == 2);
+  CHECK(f.report.verify().weight_seed() == 4711);
+  CHECK(f.report.verify().checks(5) == "other weights");
+  // A secret case is never kept.
+  int cases = f.roles.cases;
+  f.report.Clear();
+  CHECK(f.Verify().passed());
+  CHECK(f.roles.cases == 2 * cases - 2);
+}
+
+TEST_CASE("a solution that only knows the usual weights is wrong, and the seed is not named") {
+  Fixture f;
+  f.emulated = GENERATE(true, false);
+  f.weight_seed = 4711;
+  f.roles.candidate = [](const CandidateProcess& p) {
+    CandidateAnswer answer = Right(p);
+    if (p.weight_seed != 0) answer.outputs[3] = 0;
+    return answer;
+  };
+  Conclusion conclusion = f.Verify();
+  CHECK(conclusion.verdict == v1::VERDICT_WRONG_OUTPUT);
+  CHECK(conclusion.reason.find("wrong with others") != std::string::npos);
+  CHECK(conclusion.reason.find("4711") == std::string::npos);
+  CHECK_FALSE(f.report.verify().mismatch().has_public_seed());
+}
+
+TEST_CASE("with other weights too, a race and unwritten memory are told apart") {
+  Fixture f;
+  f.weight_seed = 4711;
+  SECTION("race") {
+    f.roles.candidate = [](const CandidateProcess& p) {
+      CandidateAnswer answer = Right(p);
+      if (p.schedule == "reverse") answer.outputs[3] = 0;
+      return answer;
+    };
+    CHECK(f.Verify().verdict == v1::VERDICT_DATA_RACE);
+  }
+  SECTION("memory") {
+    f.roles.candidate = [](const CandidateProcess& p) {
+      CandidateAnswer answer = Right(p);
+      if (p.poison != 0xFF) answer.outputs[3] = 0;
+      return answer;
+    };
+    Conclusion conclusion = f.Verify();
+    CHECK(conclusion.verdict == v1::VERDICT_WRONG_OUTPUT);
+    CHECK(conclusion.reason.find("memory that nothing wrote") != std::string::npos);
+  }
 }
 
 TEST_CASE("a shortcut that holds for small values only is found by a value family") {

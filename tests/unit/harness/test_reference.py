@@ -39,8 +39,10 @@ class Loaded:
         self.reply = reply
         self.init = wire.decode(reply["init"], fds[0]) if reply["ok"] else None
 
-    def case(self, seed: int = 1, family: str = "native") -> dict[str, Any]:
-        reply, fds = self.role.case({"seed": seed, "family": family, "want_parameters": True})
+    def case(self, seed: int = 1, family: str = "native", **more: Any) -> dict[str, Any]:
+        reply, fds = self.role.case(
+            {"seed": seed, "family": family, "want_parameters": True, **more}
+        )
         assert reply["ok"], reply
         names = ["inputs", "expected", "expected64", "parameters"]
         present = [n for n in names if reply[n] is not None]
@@ -216,3 +218,21 @@ def test_descriptors_are_not_leaked(load: Load) -> None:
     before = len(os.listdir("/proc/self/fd"))
     loaded.case()
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_case_with_other_weights_leaves_the_own_ones_alone(load: Load) -> None:
+    loaded = load(LINEAR)
+    own = loaded.case(3)
+    other = loaded.case(3, weight_seed=8)
+    again = loaded.case(3)
+    torch.testing.assert_close(other["inputs"], own["inputs"], rtol=0, atol=0)
+    name = "linear.weight"
+    assert not torch.equal(other["parameters"][name], own["parameters"][name])
+    assert not torch.equal(other["expected"], own["expected"])
+    torch.testing.assert_close(again["expected"], own["expected"], rtol=0, atol=0)
+    torch.testing.assert_close(other["expected64"].float(), other["expected"])
+    # As a program that is loaded with that seed.
+    torch.manual_seed(8)
+    features = loaded.reply["shapes"]["features"]
+    expected = torch.nn.Linear(features, 2 * features).weight
+    assert torch.equal(other["parameters"][name], expected)
