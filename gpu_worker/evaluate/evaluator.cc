@@ -29,6 +29,8 @@ constexpr uint64_t kWeightSeed = 42;
 constexpr size_t kMaxSourceBytes = 4 << 20;
 // Of remembered verifications.
 constexpr uint64_t kVerifiedBytes = 16 << 20;
+// From one scale to the next, where a task tells nothing apart.
+constexpr double kLargerScale = 4;
 // How often a handler of a failed build may lead to another one.
 constexpr int kMaxRetries = 3;
 
@@ -362,6 +364,9 @@ std::unique_ptr<Reference> Evaluator::MakeReference(
 
 Conclusion Evaluator::Verify(Work& work, const std::string& artifact) const {
   Conclusion first = VerifyAtShapes(work, artifact);
+  if (work.scale < 1 && first.degenerate && !work.cancelled()) {
+    return VerifyLarger(work, artifact, first);
+  }
   if (work.scale >= 1 || !MayComeFromShapes(first.verdict) || work.cancelled()) return first;
   auto shape = work.reference->Shape();
   if (std::holds_alternative<Conclusion>(shape)) return first;
@@ -403,6 +408,48 @@ Conclusion Evaluator::Verify(Work& work, const std::string& artifact) const {
   // Slow by emulation: a deadlock would have shown at reduced shapes too.
   if (second.verdict == v1::VERDICT_TIME_LIMIT) return unsupported(second.reason);
   return second;
+}
+
+Conclusion Evaluator::VerifyLarger(Work& work, const std::string& artifact,
+                                   const Conclusion& first) const {
+  // Only the reference runs, until it has shapes that tell something apart.
+  auto judge = [&](double scale) {
+    work.scale = scale;
+    work.reference = MakeReference(work, {});
+    VerifyOptions options;
+    options.oracle = work.request.oracle();
+    options.emulated = options_.device->is_emulated();
+    options.public_seeds = PublicSeeds(1);
+    return Verifier(std::move(options), work.reference.get(), options_.roles, work.cancellation)
+        .VerifyTask();
+  };
+  double reduced = work.scale;
+  Conclusion task = first;
+  for (double scale = reduced * kLargerScale; scale < 1 && task.degenerate; scale *= kLargerScale) {
+    task = judge(scale);
+    if (task.verdict == v1::VERDICT_INFRASTRUCTURE) return task;
+    if (!task.passed()) continue;
+    work.report.clear_verify();
+    work.report.clear_work();
+    work.report.mutable_verify()->add_notes(
+        absl::StrCat("at scale ", reduced,
+                     " outputs of zeros would pass every check; larger shapes were taken"));
+    return VerifyAtShapes(work, artifact);
+  }
+  // Is it the task, or its reduced shapes?
+  task = judge(1);
+  work.scale = reduced;
+  work.reference = MakeReference(work, {});
+  if (task.verdict == v1::VERDICT_INFRASTRUCTURE) return task;
+  if (task.degenerate) {
+    task.reason = absl::StrCat(first.reason, ", at the full shapes too");
+    return task;
+  }
+  return {v1::VERDICT_UNSUPPORTED,
+          absl::StrCat("at reduced shapes outputs of zeros pass every check, so this device can "
+                       "tell nothing apart; the full shapes ",
+                       task.passed() ? "can" : absl::StrCat("were not looked at: ", task.reason)),
+          {}};
 }
 
 Conclusion Evaluator::VerifyAtShapes(Work& work, const std::string& artifact) const {

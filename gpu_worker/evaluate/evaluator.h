@@ -68,6 +68,10 @@ class Evaluator {
   struct Conclusion Verify(Work& work, const std::string& artifact) const;
   // One round at the shapes of work.reference; a second one with the GPU alone where its
   // memory ran out beside others.
+  // After `first`, a degenerate INVALID_TASK at reduced shapes: larger ones, or whose fault
+  // it is.
+  struct Conclusion VerifyLarger(Work& work, const std::string& artifact,
+                                 const struct Conclusion& first) const;
   struct Conclusion VerifyAtShapes(Work& work, const std::string& artifact) const;
   struct Conclusion VerifyHolding(Work& work, const std::string& artifact,
                                   DeviceLock::Mode mode) const;

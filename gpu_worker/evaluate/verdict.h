@@ -19,6 +19,8 @@ struct Conclusion {
   std::optional<kernelmosaic::v1::Mismatch> mismatch;
   // The GPU's memory ran out, in whichever process: says nothing while others use it.
   bool device_memory = false;
+  // Of INVALID_TASK: outputs of zeros pass every check at these shapes.
+  bool degenerate = false;
 
   bool passed() const { return verdict == kernelmosaic::v1::VERDICT_PASSED; }
 };

@@ -207,16 +207,30 @@ Conclusion Verifier::Run(v1::EvaluationReport* report) {
       *second_case, second_case == first_case_ ? &first_outputs : nullptr, report);
   if (!second.passed()) return finish(std::move(second));
 
-  if (judged_cases_ > 0 && zeros_pass_ == judged_cases_) {
-    return finish({v1::VERDICT_INVALID_TASK,
-                   "outputs of zeros pass every check of this task, so it can tell nothing apart",
-                   {}});
-  }
+  if (Conclusion task = ConcludeTask(); !task.passed()) return finish(std::move(task));
   if (zeros_pass_ > 0) {
     Note(absl::StrCat("outputs of zeros would pass ", zeros_pass_, " of ", judged_cases_,
                       " cases of this task"));
   }
   return finish(Conclusion());
+}
+
+Conclusion Verifier::VerifyTask() {
+  auto made = reference_->Case(options_.public_seeds.front(), "native", /*keep=*/false);
+  if (auto* failed = std::get_if<Conclusion>(&made)) return *failed;
+  MeasureScales(*std::get<CasePtr>(made));
+  JudgeTask(*std::get<CasePtr>(made));
+  return ConcludeTask();
+}
+
+Conclusion Verifier::ConcludeTask() const {
+  Conclusion task;
+  if (judged_cases_ > 0 && zeros_pass_ == judged_cases_) {
+    task.verdict = v1::VERDICT_INVALID_TASK;
+    task.reason = "outputs of zeros pass every check of this task, so it can tell nothing apart";
+    task.degenerate = true;
+  }
+  return task;
 }
 
 void Verifier::MeasureScales(const TaskCase& task_case) {

@@ -52,6 +52,10 @@ class Verifier {
   // Fills `report.verify`, `report.work` (of the first public seed) and `report.output`.
   Conclusion Verify(kernelmosaic::v1::EvaluationReport* report);
 
+  // Whether the task can tell anything apart at these shapes, on the first public seed and
+  // without a candidate: PASSED, a degenerate INVALID_TASK, or how the reference fails.
+  Conclusion VerifyTask();
+
  private:
   using CasePtr = std::shared_ptr<const TaskCase>;
 
@@ -72,6 +76,8 @@ class Verifier {
   // outputs of the first process, null where it has other weights.
   Conclusion CheckSecondProcess(const TaskCase& task_case, const Value* first,
                                 kernelmosaic::v1::EvaluationReport* report);
+  // INVALID_TASK when outputs of zeros passed all cases so far.
+  Conclusion ConcludeTask() const;
   // Whether outputs that took no work would pass this case.
   void JudgeTask(const TaskCase& task_case);
   void MeasureScales(const TaskCase& task_case);

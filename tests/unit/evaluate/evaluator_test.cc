@@ -113,8 +113,9 @@ struct Fixture {
     evaluator = std::make_unique<Evaluator>(options);
   }
 
-  v1::EvaluationReport Evaluate(v1::Role last) {
+  v1::EvaluationReport Evaluate(v1::Role last, double scale = 0) {
     v1::KernelRequest request;
+    request.mutable_options()->set_scale(scale);
     request.mutable_oracle()->set_reference("class Model: ...");
     request.mutable_solution()->set_contract(v1::CONTRACT_MODELNEW);
     request.mutable_solution()->set_source("class ModelNew: ...");
@@ -134,6 +135,38 @@ CandidateAnswer OutOfMemory() {
   CandidateAnswer answer;
   answer.refusal = {{"ok", false}, {"verdict", "DEVICE_MEMORY"}, {"error", "CUDA out of memory"}};
   return answer;
+}
+
+TEST_CASE("where reduced shapes tell nothing apart, larger ones are taken, or no solution blamed") {
+  Fixture f;
+  double zero_below = 0;
+  f.roles.reference = [&](const std::vector<float>& x) {
+    return f.roles.scale < zero_below ? std::vector<float>(x.size(), 0.0F) : x;
+  };
+  f.roles.candidate = [&](const CandidateProcess& p) {
+    return CandidateAnswer{f.roles.reference(p.inputs)};
+  };
+  SECTION("larger shapes do") {
+    zero_below = 0.1;
+    v1::EvaluationReport report = f.Evaluate(v1::ROLE_VERIFY, 0.05);
+    CHECK(report.verdict() == v1::VERDICT_PASSED);
+    CHECK(report.verify().scale() == Approx(0.2));
+    REQUIRE(report.verify().notes_size() >= 1);
+    CHECK(report.verify().notes(0).find("larger shapes were taken") != std::string::npos);
+  }
+  SECTION("only the full shapes do") {
+    zero_below = 1;
+    v1::EvaluationReport report = f.Evaluate(v1::ROLE_VERIFY, 0.05);
+    CHECK(report.verdict() == v1::VERDICT_UNSUPPORTED);
+    CHECK(report.verify().scale() == Approx(0.05));
+  }
+  SECTION("none do") {
+    zero_below = 2;
+    v1::EvaluationReport report = f.Evaluate(v1::ROLE_VERIFY, 0.05);
+    CHECK(report.verdict() == v1::VERDICT_INVALID_TASK);
+    CHECK(report.reason().find("full shapes too") != std::string::npos);
+    CHECK(f.Evaluate(v1::ROLE_VERIFY, 1).verdict() == v1::VERDICT_INVALID_TASK);
+  }
 }
 
 TEST_CASE("a solution is verified beside others and timed alone") {

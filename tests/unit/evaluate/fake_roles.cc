@@ -128,6 +128,7 @@ absl::StatusOr<std::unique_ptr<Role>> FakeRoles::Start(RoleKind kind, const Role
         return answer;
       }
       if (request["op"] == "load") {
+        scale = request["scale"];
         if (!reference_load_refusal.is_null()) return FakeAnswer{reference_load_refusal, {}, {}};
         answer.message = {{"ok", true},
                           {"init", {{"k", "list"}, {"items", json::array()}}},

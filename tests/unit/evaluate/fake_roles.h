@@ -81,6 +81,8 @@ class FakeRoles : public RoleStarter {
   std::optional<RoleFailure> candidate_load_failure;
   std::optional<RoleFailure> reference_case_failure;
   absl::Status start_failure;
+  // Of the reference that was loaded last.
+  double scale = 1;
   // Started so far.
   int references = 0;
   int candidates = 0;
