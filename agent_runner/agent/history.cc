@@ -4,6 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/chat.h"
 
 namespace kmosaic {
 namespace {
@@ -20,10 +21,7 @@ absl::Time TimeOf(const v1::Step& step) {
 
 void AddReply(const v1::ModelReply& reply, absl::Time at, History* history) {
   if (!history->started) history->started = at - absl::Seconds(reply.seconds());
-  // A turn whose messages begin with a system message starts the context anew.
-  if (reply.added_size() > 0 && reply.added(0).role() == v1::CHAT_ROLE_SYSTEM) {
-    history->messages.clear();
-  }
+  if (StartsContext(reply)) history->messages.clear();
   history->messages.insert(history->messages.end(), reply.added().begin(), reply.added().end());
   v1::ChatMessage answer;
   answer.set_role(v1::CHAT_ROLE_ASSISTANT);

@@ -12,24 +12,13 @@
 #include "agent_runner/llm/retry_after.h"
 #include "agent_runner/llm/sse_parser.h"
 #include "agent_runner/llm/token_estimate.h"
-#include "common/base/text.h"
+#include "common/base/chat.h"
 
 namespace kmosaic {
 namespace {
 
 constexpr int kDialectTries = 5;
 constexpr size_t kMaxBodyBytes = 64 * 1024 * 1024;
-
-const char* RoleName(v1::ChatRole role) {
-  switch (role) {
-    case v1::CHAT_ROLE_SYSTEM:
-      return "system";
-    case v1::CHAT_ROLE_ASSISTANT:
-      return "assistant";
-    default:
-      return "user";
-  }
-}
 
 std::string ChatUrl(const v1::Endpoint& endpoint) {
   return absl::StrCat(absl::StripSuffix(endpoint.url(), "/"), "/chat/completions");
@@ -66,7 +55,7 @@ std::string ChatRequestBody(const v1::Endpoint& endpoint, const LlmRequest& requ
   for (const v1::ChatMessage& message : request.messages) {
     if (message.content().empty()) continue;
     body["messages"].push_back(
-        {{"role", RoleName(message.role())}, {"content", message.content()}});
+        {{"role", ChatRoleName(message.role())}, {"content", message.content()}});
   }
   const v1::Sampling& sampling = request.sampling;
   if (dialect.temperature) body["temperature"] = sampling.temperature();

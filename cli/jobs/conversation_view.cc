@@ -7,7 +7,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "cli/output/numbers.h"
-#include "cli/taskfiles/task_folder.h"
+#include "common/base/chat.h"
+#include "common/base/views.h"
 
 namespace kmosaic {
 namespace {
@@ -20,23 +21,10 @@ std::string Block(const std::string& text) {
   return absl::StrCat(absl::StripTrailingAsciiWhitespace(text), "\n");
 }
 
-std::string RoleText(v1::ChatRole role) {
-  switch (role) {
-    case v1::CHAT_ROLE_SYSTEM:
-      return "system";
-    case v1::CHAT_ROLE_USER:
-      return "user";
-    case v1::CHAT_ROLE_ASSISTANT:
-      return "assistant";
-    default:
-      return "unknown";
-  }
-}
-
 void AppendReply(const Host& host, int turn, const v1::ModelReply& reply, std::string& text) {
   for (const v1::ChatMessage& message : reply.added()) {
     absl::StrAppend(&text,
-                    Heading(host, absl::StrCat("turn ", turn, ", ", RoleText(message.role()))),
+                    Heading(host, absl::StrCat("turn ", turn, ", ", ChatRoleName(message.role()))),
                     Block(message.content()));
   }
   std::string by = reply.model().empty() ? reply.endpoint() : reply.model();

@@ -14,6 +14,7 @@
 #include "cli/taskfiles/text_file.h"
 #include "cli/taskfiles/yaml_mapping.h"
 #include "common/base/enum_names.h"
+#include "common/base/views.h"
 
 namespace kmosaic {
 namespace {

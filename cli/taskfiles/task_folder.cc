@@ -122,19 +122,6 @@ void ReadOracle(YamlMapping& task, v1::TaskSpec& spec) {
 
 }  // namespace
 
-bool HasView(const v1::TaskSpec& task, v1::View view) {
-  switch (view) {
-    case v1::VIEW_DESCRIPTION:
-      return !task.description().empty();
-    case v1::VIEW_REFERENCE:
-      return !task.reference().empty();
-    case v1::VIEW_SPEC:
-      return !task.spec().empty();
-    default:
-      return false;
-  }
-}
-
 std::optional<TaskFolder> ReadTaskFolder(const std::string& path, Problems& problems) {
   size_t before = problems.size();
   std::filesystem::path folder = std::filesystem::path(path).lexically_normal();

@@ -24,9 +24,6 @@ struct TaskFolder {
 // good task. Runs nothing: whether the reference works is for a worker to say.
 std::optional<TaskFolder> ReadTaskFolder(const std::string& path, Problems& problems);
 
-// Whether the task has the view's text.
-bool HasView(const kernelmosaic::v1::TaskSpec& task, kernelmosaic::v1::View view);
-
 }  // namespace kmosaic
 
 #endif  // KMOSAIC_CLI_TASKFILES_TASK_FOLDER_H_

@@ -1,6 +1,7 @@
 #include "coordinator/dataset/conversation.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/base/chat.h"
 #include "common/base/status.h"
 
 namespace kmosaic {
@@ -36,10 +37,6 @@ absl::Status Append(const v1::ChatMessage& message, size_t step,
   return absl::OkStatus();
 }
 
-bool StartsAnew(const v1::ModelReply& reply) {
-  return reply.added_size() > 0 && reply.added(0).role() == v1::CHAT_ROLE_SYSTEM;
-}
-
 // Finds the replies that a new context still holds. They stand in their order; of several
 // with the same text the latest is meant. False when one of them was never given.
 bool PlaceReplies(const std::vector<v1::Step>& steps, Conversation& conversation) {
@@ -64,7 +61,7 @@ bool PlaceReplies(const std::vector<v1::Step>& steps, Conversation& conversation
 absl::Status AddMessages(const std::vector<v1::Step>& steps, size_t step,
                          Conversation& conversation) {
   const v1::ModelReply& reply = steps[step].reply();
-  bool anew = StartsAnew(reply);
+  bool anew = StartsContext(reply);
   if (anew) conversation.messages.clear();
   for (const v1::ChatMessage& message : reply.added()) {
     KMOSAIC_RETURN_IF_ERROR(Append(message, step, conversation.messages));
@@ -95,7 +92,7 @@ absl::StatusOr<Conversation> ReadConversation(const std::vector<v1::Step>& steps
     if (conversation.turns.empty()) {
       conversation.opening = conversation.messages;
     } else {
-      context = conversation.turns.back().context + (StartsAnew(step.reply()) ? 1 : 0);
+      context = conversation.turns.back().context + (StartsContext(step.reply()) ? 1 : 0);
     }
     v1::ChatMessage reply;
     reply.set_role(v1::CHAT_ROLE_ASSISTANT);

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
+#include "common/base/chat.h"
 #include "common/base/text.h"
 #include "common/base/version.h"
 #include "coordinator/dataset/columns.h"
@@ -22,17 +23,6 @@ Json Time(const google::protobuf::Timestamp& time, bool known) {
   if (!known) return nullptr;
   absl::Time at = absl::FromUnixSeconds(time.seconds()) + absl::Nanoseconds(time.nanos());
   return absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", at, absl::UTCTimeZone());
-}
-
-const char* ChatRoleName(v1::ChatRole role) {
-  switch (role) {
-    case v1::CHAT_ROLE_SYSTEM:
-      return "system";
-    case v1::CHAT_ROLE_ASSISTANT:
-      return "assistant";
-    default:
-      return "user";
-  }
 }
 
 Json MessagesColumn(const std::vector<v1::ChatMessage>& messages) {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/digest.h"
 #include "common/base/status.h"
+#include "common/base/views.h"
 #include "coordinator/queue/item_plan.h"
 #include "coordinator/queue/records.h"
 
@@ -33,19 +34,6 @@ bool IsTaskId(const std::string& id) {
            return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                   c == '.' || c == '_' || c == '-';
          });
-}
-
-bool Has(const v1::TaskSpec& task, v1::View view) {
-  switch (view) {
-    case v1::VIEW_DESCRIPTION:
-      return !task.description().empty();
-    case v1::VIEW_REFERENCE:
-      return !task.reference().empty();
-    case v1::VIEW_SPEC:
-      return !task.spec().empty();
-    default:
-      return false;
-  }
 }
 
 absl::Status CheckViews(const v1::JobSpec& spec) {
@@ -194,7 +182,7 @@ absl::Status SubmissionBuilder::AddTask(const v1::TaskSpec& task) {
       continue;
     }
     for (int view : spec.views(i).views()) {
-      if (Has(task, static_cast<v1::View>(view))) continue;
+      if (HasView(task, static_cast<v1::View>(view))) continue;
       std::string name = ViewName(static_cast<v1::View>(view));
       return Invalid(absl::StrCat(where, ".", name, ": the task lacks this view, and spec.views[",
                                   i, "] would show it"));

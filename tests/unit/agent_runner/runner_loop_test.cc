@@ -134,6 +134,34 @@ void AddItems(State& state, int count) {
   }
 }
 
+// A coordinator and one worker that it knows as "w".
+struct RunnerTest {
+  FakeCoordinator coordinator;
+  FakeWorker worker;
+
+  // Items whose replies are recorded; `more` changes the state in the same step.
+  void Plan(int items, const std::vector<std::string>& replies,
+            const std::function<void(State&)>& more = nullptr) {
+    PlanWith(items, more, [&](State& state) { UseReplay(state, replies); });
+  }
+  // Items whose replies come from `server`.
+  void Plan(int items, const FakeChatServer& server,
+            const std::function<void(State&)>& more = nullptr) {
+    PlanWith(items, more, [&](State& state) { UseServer(state, server); });
+  }
+
+ private:
+  void PlanWith(int items, const std::function<void(State&)>& more,
+                const std::function<void(State&)>& use_endpoint) {
+    coordinator.With([&](State& state) {
+      AddItems(state, items);
+      use_endpoint(state);
+      state.workers = {{"w", worker.target()}};
+      if (more) more(state);
+    });
+  }
+};
+
 bool AllDone(const State& state) {
   return std::all_of(state.items.begin(), state.items.end(),
                      [](const auto& item) { return item.result.has_value(); });
@@ -148,15 +176,9 @@ size_t TurnOf(const json& request) {
 
 }  // namespace
 
-TEST_CASE("A conversation is held from the first call to its result") {
-  FakeCoordinator coordinator;
-  FakeWorker worker;
-  coordinator.With([&](State& state) {
-    AddItems(state, 1);
-    UseReplay(state, {Code("COMPILE_ERROR"), "no code", Code("WRONG_SHAPE"), Code("PASSED 100"),
-                      Code("PASSED 60"), Code("PASSED 90")});
-    state.workers = {{"w", worker.target()}};
-  });
+TEST_CASE_METHOD(RunnerTest, "A conversation is held from the first call to its result") {
+  Plan(1, {Code("COMPILE_ERROR"), "no code", Code("WRONG_SHAPE"), Code("PASSED 100"),
+           Code("PASSED 60"), Code("PASSED 90")});
   Runner runner(coordinator.target());
   REQUIRE(coordinator.WaitUntil([](const State& s) { return AllDone(s) && s.open_slots.empty(); }));
   coordinator.With([&](State& state) {
@@ -191,16 +213,12 @@ TEST_CASE("A conversation is held from the first call to its result") {
   }));
 }
 
-TEST_CASE("A benchmark follows the verification where the job asks for it on a GPU") {
-  FakeCoordinator coordinator;
-  FakeWorker worker;
-  coordinator.With([&](State& state) {
-    AddItems(state, 1);
+TEST_CASE_METHOD(RunnerTest,
+                 "A benchmark follows the verification where the job asks for it on a GPU") {
+  Plan(1, {Code("PASSED")}, [](State& state) {
     state.job.mutable_evaluation()->set_device(v1::DEVICE_KIND_CUDA);
     state.job.mutable_evaluation()->set_benchmark(true);
     state.job.set_target_speedup(1.5);
-    UseReplay(state, {Code("PASSED")});
-    state.workers = {{"w", worker.target()}};
   });
   Runner runner(coordinator.target());
   REQUIRE(coordinator.WaitUntil(AllDone));
@@ -211,14 +229,9 @@ TEST_CASE("A benchmark follows the verification where the job asks for it on a G
   });
 }
 
-TEST_CASE("No more conversations are held than allowed, and all get their turn") {
-  FakeCoordinator coordinator;
-  FakeWorker worker;
-  coordinator.With([&](State& state) {
-    AddItems(state, 12);
-    UseReplay(state, {Code("PASSED")});
-    state.workers = {{"w", worker.target()}};
-  });
+TEST_CASE_METHOD(RunnerTest,
+                 "No more conversations are held than allowed, and all get their turn") {
+  Plan(12, {Code("PASSED")});
   Runner::Settings settings;
   settings.max_conversations = 3;
   Runner runner(coordinator.target(), settings);
@@ -226,9 +239,9 @@ TEST_CASE("No more conversations are held than allowed, and all get their turn")
   coordinator.With([](State& state) { CHECK(state.most_held <= 3); });
 }
 
-TEST_CASE("A runner that ends in mid-conversation is followed by one that buys nothing again") {
-  FakeCoordinator coordinator;
-  FakeWorker worker;
+TEST_CASE_METHOD(
+    RunnerTest,
+    "A runner that ends in mid-conversation is followed by one that buys nothing again") {
   std::latch second_call(1);
   std::latch release(1);
   std::atomic<bool> hold = true;
@@ -243,11 +256,7 @@ TEST_CASE("A runner that ends in mid-conversation is followed by one that buys n
     }
     return reply;
   });
-  coordinator.With([&](State& state) {
-    AddItems(state, 1);
-    UseServer(state, server);
-    state.workers = {{"w", worker.target()}};
-  });
+  Plan(1, server);
   {
     // The grace is over at once: as a kill, it records nothing and gives nothing back.
     Runner::Settings settings;
@@ -284,18 +293,13 @@ TEST_CASE("A runner that ends in mid-conversation is followed by one that buys n
   CHECK(absl::StrContains(second.metrics(), "kmosaic_llm_calls_after_death_total 1"));
 }
 
-TEST_CASE("A reply is recorded through a coordinator that is away, and bought once") {
-  FakeCoordinator coordinator;
-  FakeWorker worker;
+TEST_CASE_METHOD(RunnerTest,
+                 "A reply is recorded through a coordinator that is away, and bought once") {
   FakeChatServer server([&](const json&) {
     coordinator.With([](State& state) { state.away = true; });
     return ScriptedReply::Stream(Code("PASSED"));
   });
-  coordinator.With([&](State& state) {
-    AddItems(state, 1);
-    UseServer(state, server);
-    state.workers = {{"w", worker.target()}};
-  });
+  Plan(1, server);
   Runner runner(coordinator.target());
   REQUIRE(coordinator.WaitUntil([](const State& state) { return state.away; }));
   // Several refused verbs later it is back.
@@ -306,15 +310,8 @@ TEST_CASE("A reply is recorded through a coordinator that is away, and bought on
   CHECK(server.requests().size() == 1);
 }
 
-TEST_CASE("A step whose acknowledgement is lost is recorded once") {
-  FakeCoordinator coordinator;
-  FakeWorker worker;
-  coordinator.With([&](State& state) {
-    AddItems(state, 1);
-    UseReplay(state, {Code("COMPILE_ERROR"), Code("PASSED")});
-    state.workers = {{"w", worker.target()}};
-    state.lost_answers = 3;
-  });
+TEST_CASE_METHOD(RunnerTest, "A step whose acknowledgement is lost is recorded once") {
+  Plan(1, {Code("COMPILE_ERROR"), Code("PASSED")}, [](State& state) { state.lost_answers = 3; });
   Runner runner(coordinator.target());
   REQUIRE(coordinator.WaitUntil(AllDone));
   coordinator.With([](State& state) {
@@ -323,9 +320,7 @@ TEST_CASE("A step whose acknowledgement is lost is recorded once") {
   });
 }
 
-TEST_CASE("A stale token drops the conversation in silence and is counted") {
-  FakeCoordinator coordinator;
-  FakeWorker worker;
+TEST_CASE_METHOD(RunnerTest, "A stale token drops the conversation in silence and is counted") {
   std::atomic<int> calls = 0;
   FakeChatServer server([&](const json&) {
     // The lease goes to another one while the first call is under way.
@@ -337,11 +332,7 @@ TEST_CASE("A stale token drops the conversation in silence and is counted") {
     }
     return ScriptedReply::Stream(Code("PASSED"));
   });
-  coordinator.With([&](State& state) {
-    AddItems(state, 1);
-    UseServer(state, server);
-    state.workers = {{"w", worker.target()}};
-  });
+  Plan(1, server);
   Runner runner(coordinator.target());
   REQUIRE(coordinator.WaitUntil([&](const State&) {
     return absl::StrContains(runner.metrics(),
@@ -354,9 +345,7 @@ TEST_CASE("A stale token drops the conversation in silence and is counted") {
   });
 }
 
-TEST_CASE("A lost lease calls off the call in flight") {
-  FakeCoordinator coordinator;
-  FakeWorker worker;
+TEST_CASE_METHOD(RunnerTest, "A lost lease calls off the call in flight") {
   std::latch called(1);
   std::latch release(1);
   FakeChatServer server([&](const json&) {
@@ -367,11 +356,7 @@ TEST_CASE("A lost lease calls off the call in flight") {
     };
     return reply;
   });
-  coordinator.With([&](State& state) {
-    AddItems(state, 1);
-    UseServer(state, server);
-    state.workers = {{"w", worker.target()}};
-  });
+  Plan(1, server);
   {
     Runner runner(coordinator.target());
     called.wait();
@@ -386,14 +371,15 @@ TEST_CASE("A lost lease calls off the call in flight") {
   coordinator.With([](State& state) { CHECK(state.items[0].steps.empty()); });
 }
 
-TEST_CASE("A cancelled job's conversations end as cancelled, in mid-call and in mid-evaluation") {
-  FakeCoordinator coordinator;
-  FakeWorker worker;
-  std::latch busy(1);
-  std::latch release(1);
-  auto block = [&] {
-    busy.count_down();
-    release.wait();
+TEST_CASE_METHOD(
+    RunnerTest,
+    "A cancelled job's conversations end as cancelled, in mid-call and in mid-evaluation") {
+  // Shared: the worker outlives the test's body.
+  auto busy = std::make_shared<std::latch>(1);
+  auto release = std::make_shared<std::latch>(1);
+  auto block = [busy, release] {
+    busy->count_down();
+    release->wait();
   };
   std::unique_ptr<FakeChatServer> server;
   SECTION("in mid-call") {
@@ -404,21 +390,17 @@ TEST_CASE("A cancelled job's conversations end as cancelled, in mid-call and in 
     });
   }
   SECTION("in mid-evaluation") { worker.during_verify = block; }
-  coordinator.With([&](State& state) {
-    AddItems(state, 1);
-    if (server) {
-      UseServer(state, *server);
-    } else {
-      UseReplay(state, {Code("PASSED")});
-    }
-    state.workers = {{"w", worker.target()}};
-  });
+  if (server) {
+    Plan(1, *server);
+  } else {
+    Plan(1, {Code("PASSED")});
+  }
   {
     Runner runner(coordinator.target());
-    busy.wait();
+    busy->wait();
     coordinator.With([](State& state) { state.items[0].cancelled = true; });
     CHECK(coordinator.WaitUntil(AllDone));
-    release.count_down();
+    release->count_down();
   }
   coordinator.With([](State& state) {
     CHECK(state.items[0].result->stop_reason() == v1::STOP_REASON_CANCELLED);
@@ -426,9 +408,8 @@ TEST_CASE("A cancelled job's conversations end as cancelled, in mid-call and in 
   });
 }
 
-TEST_CASE("Draining lets a call in flight end, records its reply and hands the lease back") {
-  FakeCoordinator coordinator;
-  FakeWorker worker;
+TEST_CASE_METHOD(RunnerTest,
+                 "Draining lets a call in flight end, records its reply and hands the lease back") {
   std::latch called(1);
   std::latch release(1);
   std::atomic<bool> hold = true;
@@ -442,11 +423,8 @@ TEST_CASE("Draining lets a call in flight end, records its reply and hands the l
     }
     return reply;
   });
-  coordinator.With([&](State& state) {
-    AddItems(state, 2);
-    UseServer(state, server);
+  Plan(2, server, [](State& state) {
     state.job.mutable_endpoint()->set_max_concurrency(1);
-    state.workers = {{"w", worker.target()}};
     state.park_released = true;
   });
   {
@@ -472,15 +450,13 @@ TEST_CASE("Draining lets a call in flight end, records its reply and hands the l
   CHECK(server.requests().size() == 1);
 }
 
-TEST_CASE("INFRASTRUCTURE is tried on another worker and never shown or recorded") {
-  FakeCoordinator coordinator;
+TEST_CASE_METHOD(RunnerTest,
+                 "INFRASTRUCTURE is tried on another worker and never shown or recorded") {
   FakeWorker sick;
   FakeWorker healthy;
   SECTION("as a verdict") { sick.sick = true; }
   SECTION("as a status") { sick.refuses = grpc::StatusCode::UNAVAILABLE; }
-  coordinator.With([&](State& state) {
-    AddItems(state, 1);
-    UseReplay(state, {Code("PASSED")});
+  Plan(1, {Code("PASSED")}, [&](State& state) {
     state.workers = {{"sick", sick.target()}, {"healthy", healthy.target()}};
   });
   Runner runner(coordinator.target());
@@ -495,13 +471,11 @@ TEST_CASE("INFRASTRUCTURE is tried on another worker and never shown or recorded
   CHECK(healthy.calls > 0);
 }
 
-TEST_CASE("Where every machine fails the item goes back as infrastructure, with the worker") {
-  FakeCoordinator coordinator;
+TEST_CASE_METHOD(
+    RunnerTest, "Where every machine fails the item goes back as infrastructure, with the worker") {
   FakeWorker sick;
   sick.sick = true;
-  coordinator.With([&](State& state) {
-    AddItems(state, 1);
-    UseReplay(state, {Code("PASSED")});
+  Plan(1, {Code("PASSED")}, [&](State& state) {
     state.workers = {{"sick", sick.target()}};
     state.park_released = true;
   });
@@ -519,13 +493,9 @@ TEST_CASE("Where every machine fails the item goes back as infrastructure, with 
   CHECK(sick.calls == 4);
 }
 
-TEST_CASE("A worker that appears late is used: nothing is lost while there is none") {
-  FakeCoordinator coordinator;
-  FakeWorker worker;
-  coordinator.With([&](State& state) {
-    AddItems(state, 1);
-    UseReplay(state, {Code("PASSED")});
-  });
+TEST_CASE_METHOD(RunnerTest,
+                 "A worker that appears late is used: nothing is lost while there is none") {
+  Plan(1, {Code("PASSED")}, [](State& state) { state.workers.clear(); });
   Runner runner(coordinator.target());
   REQUIRE(
       coordinator.WaitUntil([](const State& state) { return state.items[0].steps.size() == 1; }));
@@ -534,19 +504,14 @@ TEST_CASE("A worker that appears late is used: nothing is lost while there is no
   coordinator.With([](State& state) { CHECK(state.items[0].attempt == 1); });
 }
 
-TEST_CASE("An endpoint that is down puts the item back uncharged, and it is done once it is up") {
-  FakeCoordinator coordinator;
-  FakeWorker worker;
+TEST_CASE_METHOD(
+    RunnerTest,
+    "An endpoint that is down puts the item back uncharged, and it is done once it is up") {
   std::atomic<bool> down = true;
   FakeChatServer server([&](const json&) {
     return down ? ScriptedReply::Body(503, "overloaded") : ScriptedReply::Stream(Code("PASSED"));
   });
-  coordinator.With([&](State& state) {
-    AddItems(state, 1);
-    UseServer(state, server);
-    state.workers = {{"w", worker.target()}};
-    state.park_released = true;
-  });
+  Plan(1, server, [](State& state) { state.park_released = true; });
   Runner::Settings settings;
   settings.endpoint_patience = absl::Milliseconds(50);
   Runner runner(coordinator.target(), settings);
@@ -564,16 +529,10 @@ TEST_CASE("An endpoint that is down puts the item back uncharged, and it is done
   REQUIRE(coordinator.WaitUntil(AllDone));
 }
 
-TEST_CASE("A request that the endpoint refuses for good is final, after one try") {
-  FakeCoordinator coordinator;
-  FakeWorker worker;
+TEST_CASE_METHOD(RunnerTest,
+                 "A request that the endpoint refuses for good is final, after one try") {
   FakeChatServer server({ScriptedReply::Body(404, R"({"error":{"message":"no such model"}})")});
-  coordinator.With([&](State& state) {
-    AddItems(state, 1);
-    UseServer(state, server);
-    state.workers = {{"w", worker.target()}};
-    state.park_released = true;
-  });
+  Plan(1, server, [](State& state) { state.park_released = true; });
   Runner runner(coordinator.target());
   REQUIRE(
       coordinator.WaitUntil([](const State& state) { return !state.items[0].releases.empty(); }));
@@ -584,9 +543,8 @@ TEST_CASE("A request that the endpoint refuses for good is final, after one try"
   CHECK(server.requests().size() == 1);
 }
 
-TEST_CASE("A prompt that the server calls too long is shortened, not sent again unchanged") {
-  FakeCoordinator coordinator;
-  FakeWorker worker;
+TEST_CASE_METHOD(RunnerTest,
+                 "A prompt that the server calls too long is shortened, not sent again unchanged") {
   constexpr size_t kWindowBytes = 11'000;
   FakeChatServer server([](const json& request) {
     if (request["messages"].dump().size() > kWindowBytes) {
@@ -599,12 +557,9 @@ TEST_CASE("A prompt that the server calls too long is shortened, not sent again 
             : Code("COMPILE_ERROR " + std::to_string(request["messages"].dump().size())) +
                   std::string(3000, 'b'));
   });
-  coordinator.With([&](State& state) {
-    AddItems(state, 1);
-    UseServer(state, server);
+  Plan(1, server, [](State& state) {
     state.job.mutable_budget()->set_turns(6);
     state.job.mutable_budget()->set_context_tokens(8000);
-    state.workers = {{"w", worker.target()}};
   });
   Runner runner(coordinator.target());
   REQUIRE(coordinator.WaitUntil(AllDone));
@@ -618,9 +573,8 @@ TEST_CASE("A prompt that the server calls too long is shortened, not sent again 
   for (const json& request : server.requests()) CHECK(bodies.insert(request.dump()).second);
 }
 
-TEST_CASE("A window that the server names counts from then on, and a task beyond it ends") {
-  FakeCoordinator coordinator;
-  FakeWorker worker;
+TEST_CASE_METHOD(RunnerTest,
+                 "A window that the server names counts from then on, and a task beyond it ends") {
   FakeChatServer server([](const json& request) {
     if (request["max_tokens"].get<int>() > 900) {
       return ScriptedReply::Body(400, R"({"error":{"message":"This model's maximum context length )"
@@ -628,12 +582,9 @@ TEST_CASE("A window that the server names counts from then on, and a task beyond
     }
     return ScriptedReply::Stream(Code("PASSED"));
   });
-  coordinator.With([&](State& state) {
-    AddItems(state, 2);
+  Plan(2, server, [](State& state) {
     // The second one does not fit at all, whatever is left out.
     state.items[1].task.set_description(std::string(30'000, 'x'));
-    UseServer(state, server);
-    state.workers = {{"w", worker.target()}};
   });
   Runner runner(coordinator.target());
   REQUIRE(coordinator.WaitUntil(AllDone));

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
+#include "common/base/views.h"
 #include "tests/testing/temp_dir.h"
 #include "tests/unit/cli/files.h"
 
