@@ -26,6 +26,7 @@
 #include "gpu_worker/compile/toolchain.h"
 #include "gpu_worker/device/cuda_device.h"
 #include "gpu_worker/device/emulated_device.h"
+#include "gpu_worker/evaluate/memory_admission.h"
 #include "gpu_worker/registry_loop.h"
 #include "gpu_worker/self_test.h"
 #include "gpu_worker/service/kernel_service.h"
@@ -161,13 +162,7 @@ class Worker : public WorkerServer {
           absl::StrCat("--device is '", options_.device, "'; it is one of auto, cuda, emulated"));
     }
     if (options_.device != "emulated") {
-      auto driver = LoadDriver();
-      absl::StatusOr<std::unique_ptr<Device>> gpu = driver.status();
-      if (driver.ok()) {
-        gpu = CudaDevice::Create({toolchain, SharePath("torch_abi/include"),
-                                  FindTorchInclude(python_), fs::temp_directory_path().string()},
-                                 *driver);
-      }
+      auto gpu = OpenGpu(toolchain);
       if (gpu.ok()) {
         device_ = *std::move(gpu);
         return absl::OkStatus();
@@ -203,6 +198,20 @@ class Worker : public WorkerServer {
     if (!device.ok()) return Annotate(device.status(), "emulated device");
     device_ = *std::move(device);
     return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::unique_ptr<Device>> OpenGpu(const Toolchain& toolchain) const {
+    KMOSAIC_ASSIGN_OR_RETURN(DriverTable driver, LoadDriver());
+    CudaDevice::Options cuda;
+    cuda.toolchain = toolchain;
+    // The compilers' sandbox shows real paths only.
+    std::error_code error;
+    fs::path headers = SharePath("torch_abi/include");
+    if (fs::path real = fs::canonical(headers, error); !error) headers = real;
+    cuda.torch_headers = headers.string();
+    cuda.torch_include = FindTorchInclude(python_);
+    cuda.lock_folder = fs::temp_directory_path().string();
+    return CudaDevice::Create(cuda, driver);
   }
 
   absl::Status StartZygote() {
@@ -242,13 +251,23 @@ class Worker : public WorkerServer {
     zygote.readable.push_back(kernels.string());
   }
 
-  int64_t DefaultVerifySlots() const {
-    constexpr int64_t kGibPerSlot = 16;
+  // 0 on the emulated device.
+  int64_t GpuMemoryGib() const {
     std::map<std::string, std::string> labels = device_->labels();
     auto memory = labels.find("vram_gb");
     int64_t gib = 0;
-    if (memory == labels.end() || !absl::SimpleAtoi(memory->second, &gib)) return DefaultSlots();
-    return std::clamp<int64_t>(gib / kGibPerSlot, 1, DefaultSlots());
+    return memory != labels.end() && absl::SimpleAtoi(memory->second, &gib) ? gib : 0;
+  }
+
+  int64_t DefaultVerifySlots() const {
+    constexpr int64_t kGibPerSlot = 16;
+    if (device_->is_emulated()) return DefaultSlots();
+    return std::clamp<int64_t>(GpuMemoryGib() / kGibPerSlot, 1, DefaultSlots());
+  }
+
+  static uint64_t MachineMemoryBytes() {
+    return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+           static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   }
 
   // Bytes of one candidate or reference process.
@@ -256,9 +275,12 @@ class Worker : public WorkerServer {
     if (options_.memory_mib > 0) return Mib(options_.memory_mib);
     constexpr uint64_t kEmulated = uint64_t{4} << 30;
     if (device_->is_emulated()) return kEmulated;
-    uint64_t all = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
-                   static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-    return std::max(kEmulated, all / 2);
+    return std::max(kEmulated, MachineMemoryBytes() / 2);
+  }
+
+  // For all evaluations on the GPU together: most of the smaller of the two memories.
+  uint64_t EvaluationMemoryBytes() const {
+    return std::min(MachineMemoryBytes(), static_cast<uint64_t>(GpuMemoryGib()) << 30) / 8 * 7;
   }
 
   absl::Status StartEvaluator() {
@@ -286,6 +308,10 @@ class Worker : public WorkerServer {
     evaluator.roles = roles_.get();
     evaluator.references = references_.get();
     evaluator.baselines = baselines_.get();
+    if (!device_->is_emulated()) {
+      memory_ = std::make_unique<MemoryAdmission>(EvaluationMemoryBytes());
+      evaluator.memory = memory_.get();
+    }
     evaluator.clock = &clock_;
     evaluator.worker = name_;
     evaluator.torch = zygote_->info().torch;
@@ -411,6 +437,7 @@ class Worker : public WorkerServer {
   std::unique_ptr<Compiler> compiler_;
   std::unique_ptr<ReferenceCache> references_;
   std::unique_ptr<BaselineCache> baselines_;
+  std::unique_ptr<MemoryAdmission> memory_;
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<Slots> compile_requests_;
   std::unique_ptr<Slots> verify_requests_;

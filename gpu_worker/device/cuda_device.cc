@@ -102,6 +102,10 @@ SandboxAccess CudaDevice::access() const {
   // One GPU and no cache on disk that outlives a candidate.
   access.environment = {"CUDA_VISIBLE_DEVICES=" + gpu_.uuid, "CUDA_CACHE_DISABLE=1"};
   access.readable = {toolkit_.library};
+  if (std::string folder = DriverFolder(); !folder.empty()) {
+    access.environment.push_back("LD_LIBRARY_PATH=" + folder);
+    access.readable.push_back(folder);
+  }
   return access;
 }
 

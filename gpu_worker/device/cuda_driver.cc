@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
+#include <filesystem>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -100,6 +101,16 @@ absl::StatusOr<DriverTable> LoadDriver() {
         "the NVIDIA driver is too old: it lacks functions of CUDA 11.4 and later; update it");
   }
   return table;
+}
+
+std::string DriverFolder() {
+  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  if (library == nullptr) return "";
+  Dl_info info = {};
+  void* symbol = dlsym(library, "cuInit");
+  bool found = symbol != nullptr && dladdr(symbol, &info) != 0 && info.dli_fname != nullptr;
+  dlclose(library);
+  return found ? std::filesystem::path(info.dli_fname).parent_path().string() : "";
 }
 
 std::string GpuDescription::Arch() const {

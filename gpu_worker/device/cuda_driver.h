@@ -37,6 +37,10 @@ struct DriverTable {
 // NOT_FOUND when there is no driver, with the loader's words. The libraries stay loaded.
 absl::StatusOr<DriverTable> LoadDriver();
 
+// Folder that libcuda.so.1 was loaded from; empty when it is not loaded. Some machines find it
+// through LD_LIBRARY_PATH alone.
+std::string DriverFolder();
+
 struct GpuDescription {
   std::string name;  // "NVIDIA H200"
   std::string uuid;  // "GPU-..." or "MIG-..."

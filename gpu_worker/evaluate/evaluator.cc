@@ -27,6 +27,9 @@ using nlohmann::json;
 // KernelBench's seed.
 constexpr uint64_t kWeightSeed = 42;
 constexpr size_t kMaxSourceBytes = 4 << 20;
+// Memory of an evaluation in sizes of one case (inputs and outputs): copies on their way between
+// the processes here, and on the GPU the reference's in float64 beside the solution's.
+constexpr uint64_t kCasesInMemory = 6;
 // Of remembered verifications.
 constexpr uint64_t kVerifiedBytes = 16 << 20;
 // From one scale to the next, where a task tells nothing apart.
@@ -146,6 +149,8 @@ absl::StatusOr<v1::EvaluationReport> Evaluator::Evaluate(const v1::KernelRequest
     return finish(work.failed_build);
   }
 
+  auto memory = AdmitToMemory(work);
+  if (!memory.ok()) return finish(ConcludeMachine(memory.status()));
   absl::Duration start = options_.clock->Steady();
   if (last_stage != v1::ROLE_BENCHMARK || !FindVerified(work)) {
     Conclusion verified = Verify(work, std::get<std::string>(built));
@@ -160,6 +165,22 @@ absl::StatusOr<v1::EvaluationReport> Evaluator::Evaluate(const v1::KernelRequest
     return finish(Conclusion());
   }
   return finish(Measure(work, std::get<std::string>(built)));
+}
+
+absl::StatusOr<MemoryAdmission::Permit> Evaluator::AdmitToMemory(Work& work) const {
+  if (options_.memory == nullptr) return MemoryAdmission::Permit();
+  auto cancelled = [&work] { return work.cancelled(); };
+  uint64_t case_bytes = 0;
+  {
+    KMOSAIC_ASSIGN_OR_RETURN(DeviceLock held,
+                             options_.device->Lock(DeviceLock::Mode::kShared, cancelled));
+    auto shape = work.reference->Shape();
+    // What fails here fails again where it is a verdict.
+    if (auto* task = std::get_if<std::shared_ptr<const TaskShape>>(&shape)) {
+      case_bytes = (*task)->case_bytes;
+    }
+  }
+  return options_.memory->Acquire(kCasesInMemory * case_bytes, cancelled);
 }
 
 std::variant<std::vector<ExtensionSource>, Conclusion> Evaluator::Collect(

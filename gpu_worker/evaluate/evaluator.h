@@ -17,6 +17,7 @@
 #include "gpu_worker/evaluate/benchmark.h"
 #include "gpu_worker/evaluate/cancellation.h"
 #include "gpu_worker/evaluate/limits.h"
+#include "gpu_worker/evaluate/memory_admission.h"
 #include "gpu_worker/evaluate/reference.h"
 #include "gpu_worker/evaluate/role.h"
 #include "kernelmosaic/v1/kernel.pb.h"
@@ -32,6 +33,8 @@ class Evaluator {
     RoleStarter* roles = nullptr;
     ReferenceCache* references = nullptr;
     BaselineCache* baselines = nullptr;
+    // Of this machine and its GPU; null: evaluations do not wait for memory.
+    MemoryAdmission* memory = nullptr;
     const Clock* clock = nullptr;
     std::string worker;  // name, for reports
     std::string torch;   // version
@@ -65,6 +68,8 @@ class Evaluator {
   std::variant<std::string, struct Conclusion> Build(Work& work, Device::Purpose purpose) const;
   std::variant<std::string, struct Conclusion> BuildCollected(Work& work,
                                                               Device::Purpose purpose) const;
+  // Waits for the memory that the task is estimated to need; before any lock of the device.
+  absl::StatusOr<MemoryAdmission::Permit> AdmitToMemory(Work& work) const;
   struct Conclusion Verify(Work& work, const std::string& artifact) const;
   // One round at the shapes of work.reference; a second one with the GPU alone where its
   // memory ran out beside others.

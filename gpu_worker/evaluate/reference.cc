@@ -1,5 +1,6 @@
 #include "gpu_worker/evaluate/reference.h"
 
+#include <algorithm>
 #include <list>
 #include <mutex>
 #include <utility>
@@ -205,6 +206,9 @@ std::optional<Conclusion> Reference::EnsureLoaded() {
   shape->notes = Strings(frame.message, "notes");
   shape->multiply_adds = Unsigned(frame.message, "multiply_adds");
   shape->parameter_bytes = Unsigned(frame.message, "parameter_bytes");
+  // What a reference says, but no more than could be sent.
+  shape->case_bytes =
+      std::min(Unsigned(frame.message, "case_bytes"), 2 * options_.limits.block_bytes);
   shape_ = shape;
   cache_->Put(key_ + "/shape", shape_);
   return std::nullopt;
@@ -260,6 +264,7 @@ OrConclusion<TaskCase> Reference::Compute(uint64_t seed, const std::string& fami
                                           std::optional<uint64_t> key) {
   if (auto failed = EnsureLoaded(); failed.has_value()) return *failed;
   json request = {{"op", "case"},
+                  {"max_bytes", options_.limits.block_bytes},
                   {"seed", seed},
                   {"family", family},
                   {"want_parameters", options_.want_parameters}};

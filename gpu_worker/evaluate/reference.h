@@ -45,6 +45,8 @@ struct TaskShape {
   // Of one call: of its matrix products, convolutions and attention.
   uint64_t multiply_adds = 0;
   uint64_t parameter_bytes = 0;
+  // Of the inputs and outputs of one call.
+  uint64_t case_bytes = 0;
 };
 
 // One set of inputs with the expected outputs.

@@ -188,6 +188,19 @@ class CudaDevice:
         return []
 
 
+class GpuUnusable(Exception):
+    """Before any program had a part in it."""
+
+
+def _gpu(poison: int) -> CudaDevice:
+    try:
+        return CudaDevice(poison)
+    except Exception as error:
+        if errors.verdict_of(error, "") == "DEVICE_MEMORY":
+            raise
+        raise GpuUnusable(str(error)) from error
+
+
 class Manifest:
     """What the compile stage left in the artifact folder."""
 
@@ -244,7 +257,7 @@ class Candidate:
                 self._contexts.enter_context(cuda_on_cpu.emulated())
                 device = EmulatedDevice(message["schedule"], message["poison"], report_fd)
             else:
-                device = CudaDevice(message["poison"])
+                device = _gpu(message["poison"])
             manifest = Manifest(message["artifact"], message["device"])
             if message["contract"] == "cuda":
                 self._solution = _load_entry(message["entry"], manifest, device, init)
@@ -259,6 +272,8 @@ class Candidate:
             model = model_class(*[_placed(v, device) for v in init])
             self._solution = _Solution(device, _model_binder(model, device), path)
             return {"ok": True}
+        except GpuUnusable as error:
+            return _refused("UNSUPPORTED", f"the GPU cannot be used: {error}")
         except program.LoadFailed as error:
             return errors.reply(program.cause(error), error.path, "LOAD_ERROR")
         except cuda_entry.EntryError as error:

@@ -3,12 +3,12 @@
 {"op": "load", "source", "device", "scale", "scaled_shapes", "weight_seed"}; answer
 {"ok": true, "init": node, "shapes": {name: value} (those reduced), "sizes": {name: value}
 (all, as the source has them), "families": [...], "notes": [...], "multiply_adds" (of one call),
-"parameter_bytes"} with descriptors [init tree], or {"ok": false, "verdict": "INVALID_TASK" |
-"UNSUPPORTED" | "DEVICE_MEMORY", "error"}.
+"parameter_bytes", "case_bytes" (of inputs and outputs)} with descriptors [init tree], or
+{"ok": false, "verdict": "INVALID_TASK" | "UNSUPPORTED" | "DEVICE_MEMORY", "error"}.
 
 {"op": "case", "seed", "family", "weight_seed"? (of a Model made for this case alone), "key"?,
-"want_parameters"?}; answer {"ok": true, "inputs",
-"expected", "expected64" | null, "parameters" | null, "reduction", "fresh", "notes"} with
+"want_parameters"?, "max_bytes"? (of one tree)}; answer {"ok": true, "inputs", "expected",
+"expected64" | null, "parameters" | null, "reduction", "fresh", "notes"} with
 descriptors [inputs tree, expected tree, expected64 tree if not null, parameters tree if not
 null]. "fresh" are the leaves of the inputs that a key may change (timing.changeable); with "key"
 they are changed as in a timed call.
@@ -23,6 +23,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -76,6 +77,7 @@ class Instance:
     init: list[Any]
     model: torch.nn.Module
     cost: measure.Measure
+    case_bytes: int
 
 
 def _sequence(value: Any, function: str) -> list[Any]:
@@ -120,6 +122,7 @@ class Reference:
                 "families": list(families.NAMES),
                 "notes": notes,
                 "multiply_adds": instance.cost.multiply_adds,
+                "case_bytes": instance.case_bytes,
                 "parameter_bytes": sum(
                     tensor.numel() * tensor.element_size()
                     for tensor in instance.model.state_dict().values()
@@ -183,7 +186,8 @@ class Reference:
         _restore(before)
         if next(timing.leaves(result), None) is None:
             raise InvalidTask("forward returned no tensor")
-        return Instance(loaded, init, model, cost)
+        case_bytes = _bytes(inputs) + _bytes(result)
+        return Instance(loaded, init, model, cost, case_bytes)
 
     def _model(self, module: Any, init: list[Any], weight_seed: int) -> torch.nn.Module:
         torch.manual_seed(weight_seed)
@@ -266,15 +270,22 @@ class Reference:
             fresh = timing.changeable(inputs)
             if message.get("key") is not None:
                 inputs = timing.changed(inputs, fresh, message["key"])
+            most = message.get("max_bytes", sys.maxsize)
+            _check_size(inputs, "inputs", most)
             writers = [wire.TreeWriter("inputs"), wire.TreeWriter("expected")]
             reply: dict[str, Any] = {"ok": True, "notes": notes}
             reply["inputs"] = writers[0].encode(inputs)
             _restore(self._buffers)
             torch.manual_seed(seed)
             expected = instance.model(*copy.deepcopy(inputs))
+            _check_size(expected, "outputs", most)
             reply["expected"] = writers[1].encode(expected)
             reply["expected64"] = None
-            expected64 = self._run_in_float64(inputs, expected, seed, notes)
+            expected64 = None
+            if _bytes(expected, as_float64=True) > most:
+                notes.append("no expected values in float64: they are too large")
+            else:
+                expected64 = self._run_in_float64(inputs, expected, seed, notes)
             if expected64 is not None:
                 writers.append(wire.TreeWriter("expected64"))
                 reply["expected64"] = writers[-1].encode(expected64)
@@ -290,6 +301,8 @@ class Reference:
             return reply, [writer.descriptor for writer in writers]
         except wire.UnsupportedValue as error:
             return _refused("UNSUPPORTED", f"the reference program gives {error}"), []
+        except Unsupported as error:
+            return _refused("UNSUPPORTED", str(error)), []
         except BaseException as error:
             return self._failed(error), []
 
@@ -309,7 +322,13 @@ class Reference:
             inputs = self._inputs(instance.loaded.module)
             kernels = device_kernels.load_kernels(self._driver)
             clock = device_kernels.CudaClock(self._driver, kernels)
-            model: Any = torch.compile(instance.model) if message["compiled"] else instance.model
+            model: Any = instance.model
+            if message["compiled"]:
+                # One process with one thread, and nobody's home.
+                os.environ["TORCHINDUCTOR_CACHE_DIR"] = "/tmp/inductor"
+                os.environ["TRITON_CACHE_DIR"] = "/tmp/triton"
+                os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
+                model = torch.compile(instance.model)
 
             def bind(copies: list[Any]) -> Callable[[], Any]:
                 _restore(self._buffers)
@@ -456,6 +475,22 @@ def _in_float64(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _in_float64(item) for key, item in value.items()}
     return value
+
+
+def _bytes(value: Any, as_float64: bool = False) -> int:
+    return sum(
+        tensor.numel() * (8 if as_float64 else tensor.element_size())
+        for tensor in timing.leaves(value)
+    )
+
+
+def _check_size(value: Any, what: str, most: int) -> None:
+    """The daemon takes no larger trees."""
+    if _bytes(value) > most:
+        raise Unsupported(
+            f"the task's {what} take {_bytes(value)} bytes, this worker takes up to {most}; "
+            "smaller shapes (scale) can be judged"
+        )
 
 
 def _on_gpu(value: Any) -> Any:

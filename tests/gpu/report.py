@@ -29,12 +29,6 @@ def _ratio(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
-def _id(row: dict[str, Any]) -> str:
-    # Solutions of tasks are named by their file: .../solutions/<task>/<turn>.py
-    _, found, rest = str(row["id"]).partition("/solutions/")
-    return rest if found else str(row["id"])
-
-
 def _line(row: dict[str, Any], expected: list[str] | None) -> str:
     times = row.get("benchmark") or {}
     verdict = row["verdict"]
@@ -44,7 +38,7 @@ def _line(row: dict[str, Any], expected: list[str] | None) -> str:
         width = times["ci_high_us"] - times["ci_low_us"]
         spread = f"{50 * width / times['median_us']:.1f} %"
     return (
-        f"| {_id(row)} | {verdict}{wanted} | {_us(times.get('median_us'))} | {spread} "
+        f"| {row['id']} | {verdict}{wanted} | {_us(times.get('median_us'))} | {spread} "
         f"| {times.get('samples', '-')} | {_us(times.get('eager_us'))} "
         f"| {_ratio(times.get('speedup'))} | {_us(times.get('floor_us'))} "
         f"| {times.get('floor_bound') or '-'} | {times.get('checked_calls', '-')} "
@@ -82,9 +76,10 @@ def main(out: pathlib.Path) -> int:
     if (out / "solutions" / "expected.json").exists():
         expected = json.loads((out / "solutions" / "expected.json").read_text(encoding="utf-8"))
     self_test = json.loads((out / "self-test.json").read_text(encoding="utf-8").splitlines()[-1])
-    unexpected = [
-        row for row in tasks if _id(row) in expected and row["verdict"] not in expected[_id(row)]
-    ]
+    unknown = [row["id"] for row in tasks if row["id"] not in expected]
+    if unknown:
+        raise ValueError(f"no verdict is expected for {unknown}")
+    unexpected = [row for row in tasks if row["verdict"] not in expected[row["id"]]]
     text = [
         "# Report of the GPU suite",
         "",
@@ -95,7 +90,7 @@ def main(out: pathlib.Path) -> int:
     ]
     if tasks:
         text += ["## Solutions of the example tasks", "", _HEAD]
-        text += [_line(row, expected.get(_id(row))) for row in tasks]
+        text += [_line(row, expected.get(row["id"])) for row in tasks]
         text += ["", f"{len(unexpected)} of {len(tasks)} verdicts are not those expected.", ""]
     notes = collections.Counter(
         note for row in tasks + rows for note in (row.get("benchmark") or {}).get("notes", [])

@@ -1,6 +1,6 @@
 """Writes the code of the recorded example replies as files that `kmosaic score` takes.
 
-    solutions.py EXAMPLES OUT      OUT/<task>/<turn>.py or .cu, OUT/expected.json
+    solutions.py EXAMPLES OUT      OUT/<task>/<task>-<turn>.py or .cu, OUT/expected.json
 
 Standard library only: it runs where the bundle is tested.
 """
@@ -26,9 +26,10 @@ def main(examples: pathlib.Path, out: pathlib.Path) -> None:
         language, code = max(blocks, key=lambda block: len(block[1]))
         folder = out / path.parent.name
         folder.mkdir(parents=True, exist_ok=True)
-        file = folder / f"{path.stem}.{'py' if language == 'python' else 'cu'}"
+        ending = "py" if language == "python" else "cu"
+        file = folder / f"{path.parent.name}-{path.stem}.{ending}"
         file.write_text(code, encoding="utf-8")
-        expected[f"{path.parent.name}/{file.name}"] = verdicts[1].split(", ")
+        expected[file.name] = verdicts[1].split(", ")
     (out / "expected.json").write_text(json.dumps(expected, indent=1), encoding="utf-8")
 
 

@@ -236,3 +236,24 @@ def test_a_case_with_other_weights_leaves_the_own_ones_alone(load: Load) -> None
     features = loaded.reply["shapes"]["features"]
     expected = torch.nn.Linear(features, 2 * features).weight
     assert torch.equal(other["parameters"][name], expected)
+
+
+def test_a_case_that_is_too_large_to_hand_over_is_unsupported(load: Load) -> None:
+    loaded = load(LINEAR, scaled={"batch_size": 4, "features": 16})
+    assert loaded.reply["case_bytes"] > 0
+    message = {"seed": 1, "family": "native", "max_bytes": 100}
+    reply, fds = loaded.role.case(message)
+    assert reply["verdict"] == "UNSUPPORTED"
+    assert "this worker takes up to 100" in reply["error"]
+    assert fds == []
+
+
+def test_values_in_float64_that_are_too_large_are_left_out(load: Load) -> None:
+    loaded = load(LINEAR, scaled={"batch_size": 4, "features": 16})
+    outputs = 4 * 2 * 16 * 4
+    reply, fds = loaded.role.case({"seed": 1, "family": "native", "max_bytes": outputs})
+    assert reply["ok"], reply
+    assert reply["expected64"] is None
+    assert any("too large" in note for note in reply["notes"])
+    for descriptor in fds:
+        os.close(descriptor)
