@@ -69,8 +69,7 @@ void MaskedSource::Mask() {
         ++i;
         continue;
       }
-      const std::string closing =
-          ")" + std::string(raw_.substr(i + 1, paren - i - 1)) + "\"";
+      const std::string closing = ")" + std::string(raw_.substr(i + 1, paren - i - 1)) + "\"";
       const std::size_t close = raw_.find(closing, paren);
       const std::size_t end = close == kNone ? size : close + closing.size();
       blank(i + 1, end - 1, '_');
@@ -97,10 +96,10 @@ void MaskedSource::MarkDirectives() {
     const bool is_directive = first < size && code_[first] == '#';
     // The logical line: a backslash before the newline continues it.
     std::size_t end = line;
-    while (end < size && (code_[end] != '\n' || (is_directive && end > 0 &&
-                                                  (code_[end - 1] == '\\' ||
-                                                   (code_[end - 1] == '\r' && end > 1 &&
-                                                    code_[end - 2] == '\\'))))) {
+    while (end < size && (code_[end] != '\n' ||
+                          (is_directive && end > 0 &&
+                           (code_[end - 1] == '\\' ||
+                            (code_[end - 1] == '\r' && end > 1 && code_[end - 2] == '\\'))))) {
       ++end;
     }
     if (is_directive) {
@@ -151,9 +150,8 @@ std::size_t MaskedSource::FindOpen(std::size_t close) const {
 
 std::size_t MaskedSource::SkipSpace(std::size_t from) const {
   while (from < code_.size() &&
-         (IsSpace(code_[from]) ||
-          (code_[from] == '\\' && from + 1 < code_.size() &&
-           (code_[from + 1] == '\n' || code_[from + 1] == '\r')))) {
+         (IsSpace(code_[from]) || (code_[from] == '\\' && from + 1 < code_.size() &&
+                                   (code_[from + 1] == '\n' || code_[from + 1] == '\r')))) {
     ++from;
   }
   return from;

@@ -63,8 +63,11 @@ std::vector<std::string> IncludeFlags(const EmulationPaths& paths) {
 
 // Each load and store calls __asan_loadN or __asan_storeN, which support/counting.cc defines.
 std::vector<std::string> CountingFlags() {
-  return {"-fsanitize=kernel-address", "--param=asan-instrumentation-with-call-threshold=0",
-          "--param=asan-stack=0", "--param=asan-globals=0",
+  return {"-DKMOSAIC_EMULATION_COUNTED=1",
+          "-fsanitize=kernel-address",
+          "--param=asan-instrumentation-with-call-threshold=0",
+          "--param=asan-stack=0",
+          "--param=asan-globals=0",
           "-fno-sanitize-address-use-after-scope"};
 }
 

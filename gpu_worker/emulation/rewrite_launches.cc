@@ -16,9 +16,8 @@ constexpr std::size_t kNone = MaskedSource::kNone;
 bool IsSpaceOrContinuation(char c) { return absl::ascii_isspace(c) || c == '\\'; }
 
 std::size_t LineOf(std::string_view text, std::size_t position) {
-  return 1 + static_cast<std::size_t>(
-                 std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(position),
-                            '\n'));
+  return 1 + static_cast<std::size_t>(std::count(
+                 text.begin(), text.begin() + static_cast<std::ptrdiff_t>(position), '\n'));
 }
 
 // The position of the < that opens the template arguments closed by the > at `close`, or kNone.
@@ -129,8 +128,8 @@ absl::Status RewriteLaunches(const MaskedSource& source, TextEdits* edits) {
   const std::string_view code = source.code();
   for (std::size_t open = code.find("<<<"); open != kNone; open = code.find("<<<", open + 3)) {
     const auto fault = [&](std::string_view what) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "line ", LineOf(code, open), ": kernel launch: ", std::string(what)));
+      return absl::InvalidArgumentError(
+          absl::StrCat("line ", LineOf(code, open), ": kernel launch: ", std::string(what)));
     };
     std::size_t close = kNone;
     std::size_t depth = 0;
@@ -165,8 +164,8 @@ absl::Status RewriteLaunches(const MaskedSource& source, TextEdits* edits) {
                    "::kmosaic_emulation::Launch(::kmosaic_emulation::LaunchShape(");
     edits->Replace(close, paren + 1,
                    absl::StrCat("), \"", ReadableName(code.substr(callee, open - callee)),
-                                "\", [&](auto... kmosaic_arguments) { ",
-                                std::string(callee_text), "(kmosaic_arguments...); }",
+                                "\", [&](auto... kmosaic_arguments) { ", std::string(callee_text),
+                                "(kmosaic_arguments...); }",
                                 std::string(source.raw().substr(close + 3, paren - close - 3)),
                                 has_arguments ? ", " : ""));
     RewriteArguments(source, paren + 1, end, edits);

@@ -70,8 +70,7 @@ class ScopeTracker {
   // The text before a function's brace has a parameter list; that before a namespace's, class's
   // or linkage's has none.
   bool OpensFunction() const {
-    const std::string_view head =
-        source_.code().substr(statement_, position_ - statement_);
+    const std::string_view head = source_.code().substr(statement_, position_ - statement_);
     return head.find('(') != kNone;
   }
 
@@ -86,8 +85,7 @@ bool IsIdentifierStart(char c) { return IsIdentifierCharacter(c) && !(c >= '0' &
 // Blanks a whole identifier (and, with_arguments, the bracket after it) in `text`, keeping its
 // length.
 void Blank(std::string* text, std::string_view word, bool with_arguments) {
-  for (std::size_t at = text->find(word); at != std::string::npos;
-       at = text->find(word, at + 1)) {
+  for (std::size_t at = text->find(word); at != std::string::npos; at = text->find(word, at + 1)) {
     std::size_t end = at + word.size();
     if ((at > 0 && IsIdentifierCharacter((*text)[at - 1])) ||
         (end < text->size() && IsIdentifierCharacter((*text)[end]))) {
@@ -224,9 +222,9 @@ class SharedRewriter {
     if (token - declaration.begin > kLongestDeclaration) return;
     // In a parameter list the qualifier says nothing.
     if (std::count(code.begin() + static_cast<std::ptrdiff_t>(declaration.begin),
-                   code.begin() + static_cast<std::ptrdiff_t>(token), '(') !=
-        std::count(code.begin() + static_cast<std::ptrdiff_t>(declaration.begin),
-                   code.begin() + static_cast<std::ptrdiff_t>(token), ')')) {
+                   code.begin() + static_cast<std::ptrdiff_t>(token),
+                   '(') != std::count(code.begin() + static_cast<std::ptrdiff_t>(declaration.begin),
+                                      code.begin() + static_cast<std::ptrdiff_t>(token), ')')) {
       edits_->Replace(token, token + kShared.size(), "");
       return;
     }
@@ -245,12 +243,11 @@ class SharedRewriter {
     }
     if (declaration.end == kNone) return;
     // A label before the declaration ("case 1: __shared__ ...") is not part of it.
-    const std::string_view head =
-        code.substr(declaration.begin, token - declaration.begin);
+    const std::string_view head = code.substr(declaration.begin, token - declaration.begin);
     for (std::size_t i = head.size(); i-- > 0;) {
       if (head[i] != ':') continue;
-      const bool is_scope = (i > 0 && head[i - 1] == ':') ||
-                            (i + 1 < head.size() && head[i + 1] == ':');
+      const bool is_scope =
+          (i > 0 && head[i - 1] == ':') || (i + 1 < head.size() && head[i + 1] == ':');
       if (is_scope) continue;
       declaration.begin = source_.SkipSpace(declaration.begin + i + 1);
       break;

@@ -79,19 +79,41 @@ constexpr Construct kHeaders[] = {
 };
 
 // What include/cublas_v2.h declares.
-constexpr std::string_view kCublas[] = {
-    "cublasCreate", "cublasCreate_v2", "cublasDestroy", "cublasDestroy_v2", "cublasSetStream",
-    "cublasSetStream_v2", "cublasSetMathMode", "cublasSetPointerMode", "cublasGetStatusString",
-    "cublasSgemm", "cublasSgemm_v2", "cublasDgemm", "cublasDgemm_v2", "cublasHgemm",
-    "cublasSgemmStridedBatched", "cublasDgemmStridedBatched", "cublasSgemmBatched",
-    "cublasDgemmBatched", "cublasSgemv", "cublasSgemv_v2", "cublasDgemv", "cublasSaxpy",
-    "cublasDaxpy", "cublasSscal", "cublasDscal", "cublasSdot", "cublasDdot", "cublasSgeam",
-    "cublasDgeam", "cublasGemmEx", "cublasGemmStridedBatchedEx"};
+constexpr std::string_view kCublas[] = {"cublasCreate",
+                                        "cublasCreate_v2",
+                                        "cublasDestroy",
+                                        "cublasDestroy_v2",
+                                        "cublasSetStream",
+                                        "cublasSetStream_v2",
+                                        "cublasSetMathMode",
+                                        "cublasSetPointerMode",
+                                        "cublasGetStatusString",
+                                        "cublasSgemm",
+                                        "cublasSgemm_v2",
+                                        "cublasDgemm",
+                                        "cublasDgemm_v2",
+                                        "cublasHgemm",
+                                        "cublasSgemmStridedBatched",
+                                        "cublasDgemmStridedBatched",
+                                        "cublasSgemmBatched",
+                                        "cublasDgemmBatched",
+                                        "cublasSgemv",
+                                        "cublasSgemv_v2",
+                                        "cublasDgemv",
+                                        "cublasSaxpy",
+                                        "cublasDaxpy",
+                                        "cublasSscal",
+                                        "cublasDscal",
+                                        "cublasSdot",
+                                        "cublasDdot",
+                                        "cublasSgeam",
+                                        "cublasDgeam",
+                                        "cublasGemmEx",
+                                        "cublasGemmStridedBatchedEx"};
 
 std::size_t LineOf(std::string_view text, std::size_t position) {
-  return 1 + static_cast<std::size_t>(
-                 std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(position),
-                            '\n'));
+  return 1 + static_cast<std::size_t>(std::count(
+                 text.begin(), text.begin() + static_cast<std::ptrdiff_t>(position), '\n'));
 }
 
 std::optional<std::string> UnsupportedHeader(const MaskedSource& source) {
@@ -189,8 +211,8 @@ std::optional<std::string> FindUnsupported(std::string_view source) {
   const MaskedSource masked(source);
   if (auto header = UnsupportedHeader(masked)) return header;
   for (const Construct& construct : kIdentifiers) {
-    for (std::size_t at = masked.FindIdentifier(construct.identifier, 0);
-         at != MaskedSource::kNone; at = masked.FindIdentifier(construct.identifier, at + 1)) {
+    for (std::size_t at = masked.FindIdentifier(construct.identifier, 0); at != MaskedSource::kNone;
+         at = masked.FindIdentifier(construct.identifier, at + 1)) {
       if (absl::StrContains(std::string(construct.identifier), "asm") &&
           IsEmptyAssembly(masked, at)) {
         continue;

@@ -23,11 +23,12 @@ struct Meaning {
 };
 
 // The worst first.
-constexpr std::array<Meaning, 7> kMeanings = {{
+constexpr std::array<Meaning, 8> kMeanings = {{
     {"unsupported", v1::VERDICT_UNSUPPORTED, "the emulated device cannot run this"},
     {"out_of_bounds", v1::VERDICT_OUT_OF_BOUNDS, "out-of-bounds access"},
     {"misaligned_access", v1::VERDICT_ILLEGAL_ACCESS, "misaligned access"},
     {"illegal_launch", v1::VERDICT_ILLEGAL_LAUNCH, "illegal launch"},
+    {"race", v1::VERDICT_DATA_RACE, "data race"},
     {"deadlock", v1::VERDICT_TIME_LIMIT, "deadlock, the kernel would never end"},
     {"device_assert", v1::VERDICT_RUNTIME_ERROR, "device-side assertion failed"},
     {"trap", v1::VERDICT_RUNTIME_ERROR, "the kernel trapped"},

@@ -29,7 +29,7 @@ std::vector<DeviceFinding> ParseReport(std::string_view lines);
 std::string Words(const DeviceFinding& finding);
 
 // The verdict that the worst finding stands for whatever the outputs are:
-// OUT_OF_BOUNDS, ILLEGAL_ACCESS (misaligned), ILLEGAL_LAUNCH, TIME_LIMIT (a deadlock
+// OUT_OF_BOUNDS, ILLEGAL_ACCESS (misaligned), ILLEGAL_LAUNCH, DATA_RACE, TIME_LIMIT (a deadlock
 // would hang a GPU), RUNTIME_ERROR (a failed device assertion), UNSUPPORTED. Nothing
 // when there are only such as need not spoil the result.
 std::optional<Conclusion> Conclude(const std::vector<DeviceFinding>& findings);

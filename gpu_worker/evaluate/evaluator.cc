@@ -13,6 +13,7 @@
 #include "common/base/enum_names.h"
 #include "common/base/status.h"
 #include "common/base/text.h"
+#include "gpu_worker/evaluate/device_findings.h"
 #include "gpu_worker/evaluate/extension_source.h"
 #include "gpu_worker/evaluate/fixed_sizes.h"
 #include "gpu_worker/evaluate/source_labels.h"
@@ -32,6 +33,8 @@ constexpr size_t kMaxSourceBytes = 4 << 20;
 constexpr uint64_t kCasesInMemory = 6;
 // Of remembered verifications.
 constexpr uint64_t kVerifiedBytes = 16 << 20;
+// An order of threads that is neither the usual one nor its reverse.
+constexpr char kRandomSchedule[] = "random:1";
 // From one scale to the next, where a task tells nothing apart.
 constexpr double kLargerScale = 4;
 // How often a handler of a failed build may lead to another one.
@@ -72,6 +75,12 @@ absl::Status CheckRequest(const v1::KernelRequest& request, const Device& device
     default:
       return bad("the solution names no contract");
   }
+}
+
+// Where a race or unwritten memory may be behind it.
+bool MayComeFromOrder(v1::Verdict verdict) {
+  return verdict == v1::VERDICT_WRONG_OUTPUT || verdict == v1::VERDICT_DATA_RACE ||
+         verdict == v1::VERDICT_NONDETERMINISTIC;
 }
 
 // Where an extension that does not compile explains it: the exception of its load_inline, a
@@ -154,7 +163,13 @@ absl::StatusOr<v1::EvaluationReport> Evaluator::Evaluate(const v1::KernelRequest
   absl::Duration start = options_.clock->Steady();
   if (last_stage != v1::ROLE_BENCHMARK || !FindVerified(work)) {
     Conclusion verified = Verify(work, std::get<std::string>(built));
-    if (verified.passed() && options_.device->is_emulated()) verified = Count(work);
+    if (options_.device->is_emulated() && !work.cancelled()) {
+      if (verified.passed()) {
+        verified = Count(work);
+      } else if (MayComeFromOrder(verified.verdict)) {
+        Diagnose(work);
+      }
+    }
     report.mutable_verify()->set_seconds(absl::ToDoubleSeconds(options_.clock->Steady() - start));
     if (!verified.passed()) return finish(verified);
     RememberVerified(work);
@@ -584,44 +599,67 @@ Conclusion Evaluator::CheckWithNvcc(Work& work) const {
   return Conclusion();
 }
 
-Conclusion Evaluator::Count(Work& work) const {
-  auto note = [&](const std::string& text) {
-    work.report.mutable_verify()->add_notes(text);
-    return Conclusion();
-  };
+std::variant<RunResult, Conclusion> Evaluator::RunCounted(Work& work) const {
   auto built = Build(work, Device::Purpose::kCount);
-  if (auto* failed = std::get_if<Conclusion>(&built)) {
-    // It compiled without counting: that the other build fails is no fault of it.
-    return note(absl::StrCat("work not counted: ", failed->reason));
-  }
+  if (auto* failed = std::get_if<Conclusion>(&built)) return *failed;
   auto shape = work.reference->Shape();
+  if (auto* failed = std::get_if<Conclusion>(&shape)) return *failed;
   auto task_case = work.reference->Case(PublicSeeds(1)[0], "native", /*keep=*/true);
-  if (std::holds_alternative<Conclusion>(shape) || std::holds_alternative<Conclusion>(task_case)) {
-    return note("work not counted: the reference is gone");
-  }
-  Candidate::Options options;
-  options.solution = work.request.solution();
-  options.entry = work.request.oracle().entry();
-  options.device = DeviceName(options_.device->kind());
-  options.artifact = std::get<std::string>(built);
-  options.weight_seed = kWeightSeed;
-  options.limits = options_.limits;
+  if (auto* failed = std::get_if<Conclusion>(&task_case)) return *failed;
+  Candidate::Options options = CandidateOptions(work, std::get<std::string>(built));
+  options.schedule = kRandomSchedule;
   Candidate candidate(std::move(options), options_.roles, work.cancellation);
   Conclusion loaded = candidate.Load(std::get<std::shared_ptr<const TaskShape>>(shape)->init);
-  if (!loaded.passed()) return note(absl::StrCat("work not counted: ", loaded.reason));
-  auto ran = candidate.Run(*std::get<std::shared_ptr<const TaskCase>>(task_case));
+  if (!loaded.passed()) return loaded;
+  return candidate.Run(*std::get<std::shared_ptr<const TaskCase>>(task_case));
+}
+
+Conclusion Evaluator::Count(Work& work) const {
+  auto ran = RunCounted(work);
   if (auto* failed = std::get_if<Conclusion>(&ran)) {
     if (failed->verdict == v1::VERDICT_OUT_OF_BOUNDS) return *failed;
-    return note(absl::StrCat("work not counted: ", failed->reason));
+    // It ran without counting: that it does not with it need be no fault of it.
+    work.report.mutable_verify()->add_notes(absl::StrCat("work not counted: ", failed->reason));
+    return Conclusion();
   }
   RunResult& result = std::get<RunResult>(ran);
-  work.report.mutable_verify()->add_checks("every access");
-  if (auto seen = Conclude(result.findings);
-      seen.has_value() && seen->verdict == v1::VERDICT_OUT_OF_BOUNDS) {
-    return *seen;
+  work.report.mutable_verify()->add_checks("every access, random order of threads");
+  if (auto seen = Conclude(result.findings); seen.has_value()) {
+    if (seen->verdict == v1::VERDICT_OUT_OF_BOUNDS || seen->verdict == v1::VERDICT_DATA_RACE) {
+      return *seen;
+    }
+  }
+  auto task_case = work.reference->Case(PublicSeeds(1)[0], "native", /*keep=*/true);
+  if (auto* made = std::get_if<std::shared_ptr<const TaskCase>>(&task_case)) {
+    VerifyOptions options;
+    options.oracle = work.request.oracle();
+    Comparison compared =
+        Verifier(std::move(options), work.reference.get(), options_.roles, work.cancellation)
+            .Judge(**made, result.outputs);
+    if (compared.verdict != v1::VERDICT_PASSED) {
+      return {v1::VERDICT_DATA_RACE,
+              absl::StrCat("right when threads run in one order, wrong in a random one (a missing "
+                           "barrier, or a race between blocks): ",
+                           compared.reason),
+              compared.mismatch};
+    }
+  }
+  for (const std::string& note : Notes(result.findings)) {
+    work.report.mutable_verify()->add_notes(note);
   }
   if (result.work.has_value()) *work.report.mutable_work() = *result.work;
   return Conclusion();
+}
+
+void Evaluator::Diagnose(Work& work) const {
+  auto ran = RunCounted(work);
+  auto* result = std::get_if<RunResult>(&ran);
+  if (result == nullptr) return;
+  for (const DeviceFinding& finding : result->findings) {
+    std::string kind = finding.kind;
+    std::replace(kind.begin(), kind.end(), '_', ' ');
+    work.report.mutable_verify()->add_notes(absl::StrCat(kind, ": ", Words(finding)));
+  }
 }
 
 }  // namespace kmosaic

@@ -16,6 +16,7 @@
 #include "gpu_worker/device/device.h"
 #include "gpu_worker/evaluate/benchmark.h"
 #include "gpu_worker/evaluate/cancellation.h"
+#include "gpu_worker/evaluate/candidate.h"
 #include "gpu_worker/evaluate/limits.h"
 #include "gpu_worker/evaluate/memory_admission.h"
 #include "gpu_worker/evaluate/reference.h"
@@ -90,6 +91,10 @@ class Evaluator {
                                            const std::map<std::string, int64_t>& fixed) const;
   // Runs once more with counting, which also checks every access exactly.
   struct Conclusion Count(Work& work) const;
+  // After a wrong output: notes on what the check of every access sees.
+  void Diagnose(Work& work) const;
+  // One call on the first public seed, counted, with threads in a random order.
+  std::variant<RunResult, struct Conclusion> RunCounted(Work& work) const;
   struct Conclusion CheckWithNvcc(Work& work) const;
 
   const Options options_;

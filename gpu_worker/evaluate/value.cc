@@ -107,7 +107,8 @@ absl::StatusOr<Value> Parse(const json& node, const std::shared_ptr<const std::s
   } else if (kind == "str" || kind == "dtype") {
     if (!v.is_string()) return Malformed("str without a text");
     value.kind = Value::Kind::kString;
-    value.text = v.get<std::string>();
+    // As Python prints it, so that torch.float32 is no "float32".
+    value.text = absl::StrCat(kind == "dtype" ? "torch." : "", v.get<std::string>());
   } else if (kind == "list" || kind == "tuple" || kind == "dict") {
     if (!node.contains("items") || !node["items"].is_array()) {
       return Malformed(kind + " without items");

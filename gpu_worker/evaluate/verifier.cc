@@ -215,6 +215,11 @@ Conclusion Verifier::Run(v1::EvaluationReport* report) {
   return finish(Conclusion());
 }
 
+Comparison Verifier::Judge(const TaskCase& task_case, const Value& got) {
+  MeasureScales(task_case);
+  return Compare(task_case, got, kFirstPoison);
+}
+
 Conclusion Verifier::VerifyTask() {
   auto made = reference_->Case(options_.public_seeds.front(), "native", /*keep=*/false);
   if (auto* failed = std::get_if<Conclusion>(&made)) return *failed;

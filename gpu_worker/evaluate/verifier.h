@@ -52,6 +52,9 @@ class Verifier {
   // Fills `report.verify`, `report.work` (of the first public seed) and `report.output`.
   Conclusion Verify(kernelmosaic::v1::EvaluationReport* report);
 
+  // The outputs of a call made elsewhere, on a case of the task's own values.
+  Comparison Judge(const TaskCase& task_case, const Value& got);
+
   // Whether the task can tell anything apart at these shapes, on the first public seed and
   // without a candidate: PASSED, a degenerate INVALID_TASK, or how the reference fails.
   Conclusion VerifyTask();

@@ -95,4 +95,5 @@ def serve(channel: wire.Channel) -> None:
         for name in ("init", "inputs"):
             node = message[name]
             trees.append(None if node is None else wire.decode(node, descriptors.pop(0)))
-        channel.send(collect(message["source"], *trees, message["failed"]))
+        init, inputs = trees
+        channel.send(collect(message["source"], init, inputs, message["failed"]))

@@ -49,6 +49,7 @@ _COUNTER_NAMES = (
     "shared_stores",
     "shared_store_bytes",
     "other_accesses",
+    "atomics",
 )
 
 

@@ -1,9 +1,8 @@
-#include "gpu_worker/emulation/include/kmosaic_emulation/runtime_api.h"
-
 #include <algorithm>
 #include <cstring>
 #include <string>
 
+#include "gpu_worker/emulation/include/kmosaic_emulation/runtime_api.h"
 #include "gpu_worker/emulation/runtime/device.h"
 
 namespace {
@@ -75,8 +74,15 @@ void kmosaic_emu_unsupported(const char* what) {
 }
 
 void kmosaic_emu_access(const void* address, size_t bytes, int is_store) {
-  TheDevice().Access(address, bytes, is_store != 0);
+  using Kind = kmosaic::emulation::AccessMonitor::Kind;
+  TheDevice().Access(address, bytes, is_store != 0 ? Kind::kStore : Kind::kLoad);
 }
+
+void kmosaic_emu_atomic(const void* address, size_t bytes) {
+  TheDevice().Access(address, bytes, kmosaic::emulation::AccessMonitor::Kind::kAtomic);
+}
+
+void kmosaic_emu_fence(void) { TheDevice().Fence(); }
 
 void* kmosaic_emu_allocate(size_t bytes) { return TheDevice().Allocate(bytes); }
 

@@ -78,13 +78,14 @@ bool BlockScheduler::RunBlock(std::array<unsigned, 3> block) {
   for (Thread& thread : threads_) thread.state = State::kFresh;
   for (unsigned w = 0; w < warps_.size(); ++w) {
     const unsigned lanes = std::min(kWarpSize, alive_ - w * kWarpSize);
-    warps_[w] = {lanes == kWarpSize ? ~0u : (1u << lanes) - 1, 0};
+    warps_[w] = {lanes == kWarpSize ? ~0u : (1u << lanes) - 1, 0, 0};
   }
   schedule_->OrderThreads(&order_);
   next_fresh_ = 0;
   ready_.clear();
   at_barrier_ = 0;
   barrier_count_ = 0;
+  barriers_passed_ = 0;
   idle_yields_ = 0;
   fresh_next_ = false;
   current_ = kNone;
@@ -204,6 +205,11 @@ void BlockScheduler::MakeReady(std::vector<unsigned>* ids) {
   }
 }
 
+std::array<unsigned, 3> BlockScheduler::IndexOf(unsigned thread) const {
+  const auto& index = threads_[thread].index;
+  return {index[0], index[1], index[2]};
+}
+
 int BlockScheduler::Barrier(int kind, int predicate) {
   ++barriers_;
   const unsigned id = current_;
@@ -241,6 +247,7 @@ void BlockScheduler::ReleaseBarrierIfComplete() {
   }
   at_barrier_ = 0;
   barrier_count_ = 0;
+  ++barriers_passed_;
   MakeReady(&scratch_);
 }
 
@@ -288,6 +295,7 @@ void BlockScheduler::CompleteWarp(unsigned w, unsigned members) {
     scratch_.push_back(w * kWarpSize + lane);
   }
   warps_[w].waiting &= ~members;
+  ++warps_[w].completed;
   MakeReady(&scratch_);
 }
 
@@ -314,8 +322,8 @@ std::uint64_t BlockScheduler::WarpResult(unsigned w, unsigned members, unsigned 
   const auto fold = [&](auto combine) {
     std::uint64_t all = thread.value;
     for (unsigned left = members & ~(1u << lane); left != 0; left &= left - 1) {
-      all = combine(all, threads_[w * kWarpSize +
-                                  static_cast<unsigned>(std::countr_zero(left))].value);
+      all = combine(all,
+                    threads_[w * kWarpSize + static_cast<unsigned>(std::countr_zero(left))].value);
     }
     return all;
   };
@@ -348,7 +356,8 @@ std::uint64_t BlockScheduler::WarpResult(unsigned w, unsigned members, unsigned 
       std::uint64_t same = 0;
       for (unsigned left = members; left != 0; left &= left - 1) {
         const unsigned other = static_cast<unsigned>(std::countr_zero(left));
-        if (threads_[w * kWarpSize + other].value == thread.value) same |= std::uint64_t{1} << other;
+        if (threads_[w * kWarpSize + other].value == thread.value)
+          same |= std::uint64_t{1} << other;
       }
       if (thread.op == KM_WARP_MATCH_ALL && same != members) return 0;
       return same;
@@ -358,13 +367,11 @@ std::uint64_t BlockScheduler::WarpResult(unsigned w, unsigned members, unsigned 
     case KM_WARP_ADD:
       return fold([](std::uint64_t a, std::uint64_t b) { return a + b; });
     case KM_WARP_MIN_SIGNED:
-      return fold([&](std::uint64_t a, std::uint64_t b) {
-        return as_signed(a) < as_signed(b) ? a : b;
-      });
+      return fold(
+          [&](std::uint64_t a, std::uint64_t b) { return as_signed(a) < as_signed(b) ? a : b; });
     case KM_WARP_MAX_SIGNED:
-      return fold([&](std::uint64_t a, std::uint64_t b) {
-        return as_signed(a) > as_signed(b) ? a : b;
-      });
+      return fold(
+          [&](std::uint64_t a, std::uint64_t b) { return as_signed(a) > as_signed(b) ? a : b; });
     case KM_WARP_MIN_UNSIGNED:
       return fold([](std::uint64_t a, std::uint64_t b) { return a < b ? a : b; });
     case KM_WARP_MAX_UNSIGNED:

@@ -37,6 +37,13 @@ class BlockScheduler {
   int Barrier(int kind, int predicate);
   std::uint64_t Warp(int op, unsigned mask, std::uint64_t value, int argument, int width);
   unsigned Lane() const { return current_ % kWarpSize; }
+  // The running thread, counted through the block; barriers that its block, and warp
+  // operations that its warp, have completed.
+  unsigned Current() const { return current_; }
+  std::uint32_t BarriersPassed() const { return barriers_passed_; }
+  std::uint32_t WarpOperationsPassed() const { return warps_[current_ / kWarpSize].completed; }
+  // A thread of the launch, counted through the block.
+  std::array<unsigned, 3> IndexOf(unsigned thread) const;
   void Yield();
   // Gives up the block and goes back to RunBlock. Works inside a signal handler.
   [[noreturn]] void Abort();
@@ -71,8 +78,9 @@ class BlockScheduler {
   };
 
   struct WarpState {
-    unsigned alive = 0;    // lanes that exist and have not returned
-    unsigned waiting = 0;  // lanes in a warp operation
+    unsigned alive = 0;           // lanes that exist and have not returned
+    unsigned waiting = 0;         // lanes in a warp operation
+    std::uint32_t completed = 0;  // operations
   };
 
   static constexpr unsigned kNone = ~0u;
@@ -116,6 +124,7 @@ class BlockScheduler {
   unsigned alive_ = 0;
   unsigned at_barrier_ = 0;
   int barrier_count_ = 0;  // predicates that were true
+  std::uint32_t barriers_passed_ = 0;
   std::uint64_t idle_yields_ = 0;
   bool fresh_next_ = false;  // a thread gave way to threads that have not begun
   unsigned current_ = kNone;

@@ -20,7 +20,12 @@ std::string Triple(const unsigned* values) {
 }  // namespace
 
 Device::Device()
-    : scheduler_([this](const char* kind, const std::string& detail) { Report(kind, detail); }) {}
+    : scheduler_([this](const char* kind, const std::string& detail) { Report(kind, detail); }),
+      monitor_([this](const char* kind, const AccessMonitor::Actor& actor,
+                      const std::string& detail) { ReportAccess(kind, actor, detail); },
+               [this](const AccessMonitor::Place& place, std::size_t bytes) {
+                 CountAccess(place.is_shared, true, bytes);
+               }) {}
 
 bool Device::Configure(std::string_view schedule, unsigned char poison, int report_fd) {
   const std::scoped_lock lock(host_mutex_);
@@ -33,6 +38,7 @@ bool Device::Configure(std::string_view schedule, unsigned char poison, int repo
   sticky_ = false;
   dynamic_shared_allowed_ = kSharedBytesWithoutOptIn;
   counters_ = {};
+  monitor_.Reset();
   return true;
 }
 
@@ -44,6 +50,19 @@ void Device::Report(const char* kind, const std::string& detail) {
     finding.block = scheduler_.BlockIndex();
     finding.thread = scheduler_.ThreadIndex();
   }
+  finding.detail = detail;
+  findings_.Add(std::move(finding));
+}
+
+void Device::ReportAccess(const char* kind, const AccessMonitor::Actor& actor,
+                          const std::string& detail) {
+  Finding finding;
+  finding.kind = kind;
+  finding.kernel = launch_->kernel;
+  finding.block = {actor.block % launch_->grid[0],
+                   actor.block / launch_->grid[0] % launch_->grid[1],
+                   actor.block / launch_->grid[0] / launch_->grid[1]};
+  finding.thread = scheduler_.IndexOf(actor.thread);
   finding.detail = detail;
   findings_.Add(std::move(finding));
 }
@@ -66,8 +85,8 @@ int Device::CheckLaunch(const KmEmuLaunch& launch) {
     threads *= launch.block[i];
   }
   if (threads > kMaxThreadsPerBlock) {
-    Report("illegal_launch", shape + ": " + std::to_string(threads) +
-                                 " threads in a block, the limit is 1024");
+    Report("illegal_launch",
+           shape + ": " + std::to_string(threads) + " threads in a block, the limit is 1024");
     return KM_EMU_INVALID_CONFIGURATION;
   }
   if (launch.dynamic_shared_bytes > dynamic_shared_allowed_) {
@@ -115,11 +134,11 @@ int Device::RunGrid(const KmEmuLaunch& launch) {
   schedule_.BeginGrid(blocks);
   scheduler_.BeginGrid(launch, &schedule_);
   kernel_error_ = KM_EMU_SUCCESS;
-  last_range_start_ = last_range_end_ = nullptr;
+  last_range_ = {};
+  monitor_.BeginGrid(blocks, static_cast<unsigned>(threads_per_block), launch.kernel);
   faulting_device = this;
-  const FaultHandlerScope faults([](int signal, const siginfo_t& info) {
-    faulting_device->OnFault(signal, info);
-  });
+  const FaultHandlerScope faults(
+      [](int signal, const siginfo_t& info) { faulting_device->OnFault(signal, info); });
   in_kernel_ = true;
   bool completed = true;
   for (std::uint64_t i = 0; i < blocks && completed; ++i) {
@@ -130,6 +149,8 @@ int Device::RunGrid(const KmEmuLaunch& launch) {
         static_cast<unsigned>(linear / launch.grid[0] / launch.grid[1])};
     std::memcpy(launch.variables->block_index, block.data(), sizeof(block));
     *launch.variables->block_serial = ++block_serial_;
+    block_linear_ = static_cast<std::uint32_t>(linear);
+    monitor_.BeginBlock();
     shared_bytes_in_block_ = launch.dynamic_shared_bytes;
     if (i > 0 || launch.dynamic_shared_bytes > 0) dynamic_shared_.Fill(poison_);
     ++counters_.blocks;
@@ -137,6 +158,7 @@ int Device::RunGrid(const KmEmuLaunch& launch) {
     completed = scheduler_.RunBlock(block);
   }
   in_kernel_ = false;
+  monitor_.EndGrid();
   counters_.barriers += scheduler_.barriers();
   counters_.warp_operations += scheduler_.warp_operations();
   ReportStrayWrites();
@@ -154,7 +176,7 @@ void Device::ReportStrayWrites() {
     }
   };
   for (auto& [site, variable] : shared_) {
-    report_shared(&variable.region, "shared variable " + variable.name);
+    report_shared(&variable.region, variable.name);
   }
   report_shared(&dynamic_shared_, "dynamic shared memory");
 }
@@ -165,11 +187,10 @@ void* Device::Shared(KmEmuSharedSite* site, std::size_t bytes, const char* name)
   if (variable.region.start() == nullptr || variable.region.bytes() != bytes) {
     GuardedRegion region;
     if (!region.Map(bytes, poison_)) {
-      Fail("unsupported", "the system gives no memory for shared variables",
-           KM_EMU_OUT_OF_MEMORY);
+      Fail("unsupported", "the system gives no memory for shared variables", KM_EMU_OUT_OF_MEMORY);
     }
     variable.region = std::move(region);
-    variable.name = name;
+    variable.name = std::string("shared variable ") + name;
   } else {
     variable.region.Fill(poison_);
   }
@@ -205,14 +226,12 @@ void Device::OnFault(int signal, const siginfo_t& info) {
          KM_EMU_LAUNCH_FAILURE);
   }
   const auto shared_text = [&](const GuardedRegion& region, const std::string& name) {
-    return "byte offset " +
-           std::to_string(static_cast<const char*>(address) - region.start()) + " of " + name +
-           " of " + std::to_string(region.bytes()) + " bytes";
+    return "byte offset " + std::to_string(static_cast<const char*>(address) - region.start()) +
+           " of " + name + " of " + std::to_string(region.bytes()) + " bytes";
   };
   for (const auto& [site, variable] : shared_) {
     if (variable.region.MappingHolds(address)) {
-      Fail("out_of_bounds", shared_text(variable.region, "shared variable " + variable.name),
-           KM_EMU_ILLEGAL_ADDRESS);
+      Fail("out_of_bounds", shared_text(variable.region, variable.name), KM_EMU_ILLEGAL_ADDRESS);
     }
   }
   if (dynamic_shared_.MappingHolds(address)) {
@@ -229,26 +248,36 @@ void Device::OnFault(int signal, const siginfo_t& info) {
   Fail("out_of_bounds", text, KM_EMU_ILLEGAL_ADDRESS);
 }
 
-void Device::Access(const void* address, std::size_t bytes, bool is_store) {
+AccessMonitor::Actor Device::Actor() const {
+  return {block_linear_, scheduler_.Current(), scheduler_.BarriersPassed(),
+          scheduler_.WarpOperationsPassed()};
+}
+
+void Device::Fence() {
+  if (in_kernel_) monitor_.Synchronise(Actor(), true);
+}
+
+void Device::Access(const void* address, std::size_t bytes, AccessMonitor::Kind kind) {
   if (!in_kernel_) return;
   counters_.instrumented = 1;
+  if (kind == AccessMonitor::Kind::kAtomic) ++counters_.atomics;
   const char* at = static_cast<const char*>(address);
-  if (at < last_range_start_ || at >= last_range_end_) {
-    const auto use = [&](const GuardedRegion& region, bool is_shared) {
-      last_range_start_ = region.start();
-      last_range_end_ = region.start() + region.bytes();
-      last_range_shared_ = is_shared;
+  if (at < last_range_.start || at >= last_range_.start + last_range_.bytes) {
+    static const std::string kTensor = "a tensor";
+    static const std::string kDynamic = "dynamic shared memory";
+    const auto use = [&](const GuardedRegion& region, bool is_shared, const std::string& name) {
+      last_range_ = {region.start(), region.bytes(), is_shared, &name};
     };
     const GuardedRegion* global = memory_.Find(address);
     if (global != nullptr) {
-      use(*global, false);
+      use(*global, false, kTensor);
     } else if (dynamic_shared_.Holds(address)) {
-      use(dynamic_shared_, true);
+      use(dynamic_shared_, true, kDynamic);
     } else {
       bool found = false;
       for (const auto& [site, variable] : shared_) {
         if (!variable.region.Holds(address)) continue;
-        use(variable.region, true);
+        use(variable.region, true, variable.name);
         found = true;
         break;
       }
@@ -258,7 +287,13 @@ void Device::Access(const void* address, std::size_t bytes, bool is_store) {
       }
     }
   }
-  if (last_range_shared_) {
+  monitor_.Access(last_range_, at, bytes, kind, Actor());
+  if (kind == AccessMonitor::Kind::kAtomic) return;
+  CountAccess(last_range_.is_shared, kind == AccessMonitor::Kind::kStore, bytes);
+}
+
+void Device::CountAccess(bool is_shared, bool is_store, std::size_t bytes) {
+  if (is_shared) {
     ++(is_store ? counters_.shared_stores : counters_.shared_loads);
     (is_store ? counters_.shared_store_bytes : counters_.shared_load_bytes) += bytes;
   } else {

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "gpu_worker/emulation/include/kmosaic_emulation/runtime_api.h"
+#include "gpu_worker/emulation/runtime/access_monitor.h"
 #include "gpu_worker/emulation/runtime/block_scheduler.h"
 #include "gpu_worker/emulation/runtime/device_memory.h"
 #include "gpu_worker/emulation/runtime/findings.h"
@@ -49,7 +50,8 @@ class Device {
   void* Shared(KmEmuSharedSite* site, std::size_t bytes, const char* name);
   void* DynamicShared() const { return dynamic_shared_.start(); }
   std::size_t DynamicSharedBytes() const { return dynamic_shared_.bytes(); }
-  void Access(const void* address, std::size_t bytes, bool is_store);
+  void Access(const void* address, std::size_t bytes, AccessMonitor::Kind kind);
+  void Fence();
   // Records the finding; the launch fails with `error`.
   [[noreturn]] void Fail(const char* kind, const std::string& detail, int error);
   void Report(const char* kind, const std::string& detail);
@@ -58,12 +60,15 @@ class Device {
  private:
   struct SharedVariable {
     GuardedRegion region;
-    std::string name;
+    std::string name;  // "shared variable tile"
   };
 
   int CheckLaunch(const KmEmuLaunch& launch);
   int RunGrid(const KmEmuLaunch& launch);
   void ReportStrayWrites();
+  void CountAccess(bool is_shared, bool is_store, std::size_t bytes);
+  AccessMonitor::Actor Actor() const;
+  void ReportAccess(const char* kind, const AccessMonitor::Actor& actor, const std::string& detail);
 
   std::mutex host_mutex_;  // not held by device code, which runs inside a launch
   DeviceMemory memory_;
@@ -84,9 +89,9 @@ class Device {
   std::map<KmEmuSharedSite*, SharedVariable> shared_;
   std::size_t shared_bytes_in_block_ = 0;
   // Of the instrumented build: the range that the last access fell into.
-  const char* last_range_start_ = nullptr;
-  const char* last_range_end_ = nullptr;
-  bool last_range_shared_ = false;
+  AccessMonitor::Place last_range_;
+  AccessMonitor monitor_;
+  std::uint32_t block_linear_ = 0;
 };
 
 }  // namespace kmosaic::emulation

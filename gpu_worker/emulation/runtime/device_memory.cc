@@ -13,7 +13,9 @@ constexpr std::size_t kPage = 4096;
 constexpr std::size_t kAlignment = 16;  // of the largest vector type's loads
 constexpr unsigned char kCanary = 0xc7;
 
-std::size_t RoundUp(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
+std::size_t RoundUp(std::size_t value, std::size_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
 
 }  // namespace
 
@@ -60,8 +62,8 @@ bool GuardedRegion::Map(std::size_t bytes, unsigned char poison) {
 
 void GuardedRegion::Revoke() {
   // A fresh mapping in place gives the pages back and refuses every access.
-  mmap(mapping_, mapping_bytes_, PROT_NONE,
-       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  mmap(mapping_, mapping_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
+       -1, 0);
 }
 
 bool GuardedRegion::Holds(const void* address) const {

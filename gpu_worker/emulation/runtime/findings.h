@@ -11,7 +11,7 @@ namespace kmosaic::emulation {
 
 struct Finding {
   // out_of_bounds, misaligned_access, illegal_launch, deadlock, divergent_shuffle, race,
-  // device_assert, division_by_zero, unsupported.
+  // uninitialised_shared, device_assert, division_by_zero, unsupported.
   std::string kind;
   std::string kernel;
   std::array<unsigned, 3> block{};

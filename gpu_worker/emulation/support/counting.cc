@@ -7,12 +7,12 @@
 
 extern "C" {
 
-#define KMOSAIC_COUNT(size)                                                           \
-  void __asan_load##size##_noabort(uintptr_t address) {                               \
-    kmosaic_emu_access(reinterpret_cast<const void*>(address), size, 0);              \
-  }                                                                                   \
-  void __asan_store##size##_noabort(uintptr_t address) {                              \
-    kmosaic_emu_access(reinterpret_cast<const void*>(address), size, 1);              \
+#define KMOSAIC_COUNT(size)                                              \
+  void __asan_load##size##_noabort(uintptr_t address) {                  \
+    kmosaic_emu_access(reinterpret_cast<const void*>(address), size, 0); \
+  }                                                                      \
+  void __asan_store##size##_noabort(uintptr_t address) {                 \
+    kmosaic_emu_access(reinterpret_cast<const void*>(address), size, 1); \
   }
 KMOSAIC_COUNT(1)
 KMOSAIC_COUNT(2)

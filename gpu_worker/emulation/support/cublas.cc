@@ -15,8 +15,8 @@ bool Fits(const void* address, long long elements, size_t element_bytes) {
   size_t size = 0;
   if (elements <= 0) return true;
   if (kmosaic_emu_find(address, &start, &size) == 0) return address != nullptr;
-  const size_t offset = static_cast<size_t>(static_cast<const char*>(address) -
-                                            static_cast<const char*>(start));
+  const size_t offset =
+      static_cast<size_t>(static_cast<const char*>(address) - static_cast<const char*>(start));
   return static_cast<size_t>(elements) <= (size - offset) / element_bytes;
 }
 
@@ -42,8 +42,8 @@ cublasStatus_t Gemm(cublasOperation_t op_a, cublasOperation_t op_b, int m, int n
                     double alpha, const A* a, int lda, const B* b, int ldb, double beta, C* c,
                     int ldc) {
   const bool ta = op_a != CUBLAS_OP_N, tb = op_b != CUBLAS_OP_N;
-  if (m < 0 || n < 0 || k < 0 || lda < (ta ? k : m) || ldb < (tb ? n : k) || ldc < m ||
-      lda < 1 || ldb < 1 || ldc < 1) {
+  if (m < 0 || n < 0 || k < 0 || lda < (ta ? k : m) || ldb < (tb ? n : k) || ldc < m || lda < 1 ||
+      ldb < 1 || ldc < 1) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
   if (!Fits(a, ta ? Extent(k, m, lda) : Extent(m, k, lda), sizeof(A)) ||
@@ -56,10 +56,10 @@ cublasStatus_t Gemm(cublasOperation_t op_a, cublasOperation_t op_b, int m, int n
     for (int i = 0; i < m; ++i) {
       double sum = 0;
       for (int p = 0; p < k; ++p) {
-        const double x = Load(a, ta ? static_cast<long long>(i) * lda + p
-                                    : static_cast<long long>(p) * lda + i);
-        const double y = Load(b, tb ? static_cast<long long>(p) * ldb + j
-                                    : static_cast<long long>(j) * ldb + p);
+        const double x =
+            Load(a, ta ? static_cast<long long>(i) * lda + p : static_cast<long long>(p) * lda + i);
+        const double y =
+            Load(b, tb ? static_cast<long long>(p) * ldb + j : static_cast<long long>(j) * ldb + p);
         sum += x * y;
       }
       const long long at = static_cast<long long>(j) * ldc + i;
@@ -148,94 +148,93 @@ const char* cublasGetStatusString(cublasStatus_t status) {
   }
 }
 
-#define KMOSAIC_CUBLAS_DEFINE(letter, type)                                                       \
-  cublasStatus_t cublas##letter##gemm(cublasHandle_t, cublasOperation_t ta, cublasOperation_t tb, \
-                                      int m, int n, int k, const type* alpha, const type* a,      \
-                                      int lda, const type* b, int ldb, const type* beta, type* c, \
-                                      int ldc) {                                                  \
-    return Gemm(ta, tb, m, n, k, Load(alpha, 0), a, lda, b, ldb, Load(beta, 0), c, ldc);          \
-  }                                                                                               \
-  cublasStatus_t cublas##letter##gemmStridedBatched(                                              \
-      cublasHandle_t, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,            \
-      const type* alpha, const type* a, int lda, long long sa, const type* b, int ldb,            \
-      long long sb, const type* beta, type* c, int ldc, long long sc, int count) {                \
-    for (int i = 0; i < count; ++i) {                                                             \
-      const cublasStatus_t status = Gemm(ta, tb, m, n, k, Load(alpha, 0), a + i * sa, lda,        \
-                                         b + i * sb, ldb, Load(beta, 0), c + i * sc, ldc);        \
-      if (status != CUBLAS_STATUS_SUCCESS) return status;                                         \
-    }                                                                                             \
-    return CUBLAS_STATUS_SUCCESS;                                                                 \
-  }                                                                                               \
-  cublasStatus_t cublas##letter##gemmBatched(                                                     \
-      cublasHandle_t, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,            \
-      const type* alpha, const type* const* a, int lda, const type* const* b, int ldb,            \
-      const type* beta, type* const* c, int ldc, int count) {                                     \
-    for (int i = 0; i < count; ++i) {                                                             \
-      const cublasStatus_t status = Gemm(ta, tb, m, n, k, Load(alpha, 0), a[i], lda, b[i], ldb,   \
-                                         Load(beta, 0), c[i], ldc);                               \
-      if (status != CUBLAS_STATUS_SUCCESS) return status;                                         \
-    }                                                                                             \
-    return CUBLAS_STATUS_SUCCESS;                                                                 \
-  }                                                                                               \
-  cublasStatus_t cublas##letter##gemv(cublasHandle_t, cublasOperation_t op, int m, int n,         \
-                                      const type* alpha, const type* a, int lda, const type* x,   \
-                                      int incx, const type* beta, type* y, int incy) {            \
-    return Gemv(op, m, n, Load(alpha, 0), a, lda, x, incx, Load(beta, 0), y, incy);               \
-  }                                                                                               \
-  cublasStatus_t cublas##letter##axpy(cublasHandle_t, int n, const type* alpha, const type* x,    \
-                                      int incx, type* y, int incy) {                              \
-    if (!Fits(x, Extent(1, n, incx), sizeof(type)) || !Fits(y, Extent(1, n, incy), sizeof(type))) \
-      return CUBLAS_STATUS_EXECUTION_FAILED;                                                      \
-    for (long long i = 0; i < n; ++i) y[i * incy] += *alpha * x[i * incx];                        \
-    return CUBLAS_STATUS_SUCCESS;                                                                 \
-  }                                                                                               \
-  cublasStatus_t cublas##letter##scal(cublasHandle_t, int n, const type* alpha, type* x,          \
-                                      int incx) {                                                 \
-    if (!Fits(x, Extent(1, n, incx), sizeof(type))) return CUBLAS_STATUS_EXECUTION_FAILED;        \
-    for (long long i = 0; i < n; ++i) x[i * incx] *= *alpha;                                      \
-    return CUBLAS_STATUS_SUCCESS;                                                                 \
-  }                                                                                               \
-  cublasStatus_t cublas##letter##dot(cublasHandle_t, int n, const type* x, int incx,              \
-                                     const type* y, int incy, type* result) {                     \
-    if (!Fits(x, Extent(1, n, incx), sizeof(type)) || !Fits(y, Extent(1, n, incy), sizeof(type))) \
-      return CUBLAS_STATUS_EXECUTION_FAILED;                                                      \
-    double sum = 0;                                                                               \
-    for (long long i = 0; i < n; ++i) sum += Load(x, i * incx) * Load(y, i * incy);               \
-    Store(result, 0, sum);                                                                        \
-    return CUBLAS_STATUS_SUCCESS;                                                                 \
-  }                                                                                               \
-  cublasStatus_t cublas##letter##geam(cublasHandle_t, cublasOperation_t ta, cublasOperation_t tb, \
-                                      int m, int n, const type* alpha, const type* a, int lda,    \
-                                      const type* beta, const type* b, int ldb, type* c,          \
-                                      int ldc) {                                                  \
-    const auto at = [](const type* p, cublasOperation_t op, int ld, long long i, long long j) {   \
-      return op == CUBLAS_OP_N ? p[j * ld + i] : p[i * ld + j];                                   \
-    };                                                                                            \
-    for (long long j = 0; j < n; ++j) {                                                           \
-      for (long long i = 0; i < m; ++i) {                                                         \
-        type sum = 0;                                                                             \
-        if (*alpha != 0) sum += *alpha * at(a, ta, lda, i, j);                                    \
-        if (*beta != 0) sum += *beta * at(b, tb, ldb, i, j);                                      \
-        c[j * ldc + i] = sum;                                                                     \
-      }                                                                                           \
-    }                                                                                             \
-    return CUBLAS_STATUS_SUCCESS;                                                                 \
+#define KMOSAIC_CUBLAS_DEFINE(letter, type)                                                        \
+  cublasStatus_t cublas##letter##gemm(cublasHandle_t, cublasOperation_t ta, cublasOperation_t tb,  \
+                                      int m, int n, int k, const type* alpha, const type* a,       \
+                                      int lda, const type* b, int ldb, const type* beta, type* c,  \
+                                      int ldc) {                                                   \
+    return Gemm(ta, tb, m, n, k, Load(alpha, 0), a, lda, b, ldb, Load(beta, 0), c, ldc);           \
+  }                                                                                                \
+  cublasStatus_t cublas##letter##gemmStridedBatched(                                               \
+      cublasHandle_t, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,             \
+      const type* alpha, const type* a, int lda, long long sa, const type* b, int ldb,             \
+      long long sb, const type* beta, type* c, int ldc, long long sc, int count) {                 \
+    for (int i = 0; i < count; ++i) {                                                              \
+      const cublasStatus_t status = Gemm(ta, tb, m, n, k, Load(alpha, 0), a + i * sa, lda,         \
+                                         b + i * sb, ldb, Load(beta, 0), c + i * sc, ldc);         \
+      if (status != CUBLAS_STATUS_SUCCESS) return status;                                          \
+    }                                                                                              \
+    return CUBLAS_STATUS_SUCCESS;                                                                  \
+  }                                                                                                \
+  cublasStatus_t cublas##letter##gemmBatched(                                                      \
+      cublasHandle_t, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,             \
+      const type* alpha, const type* const* a, int lda, const type* const* b, int ldb,             \
+      const type* beta, type* const* c, int ldc, int count) {                                      \
+    for (int i = 0; i < count; ++i) {                                                              \
+      const cublasStatus_t status =                                                                \
+          Gemm(ta, tb, m, n, k, Load(alpha, 0), a[i], lda, b[i], ldb, Load(beta, 0), c[i], ldc);   \
+      if (status != CUBLAS_STATUS_SUCCESS) return status;                                          \
+    }                                                                                              \
+    return CUBLAS_STATUS_SUCCESS;                                                                  \
+  }                                                                                                \
+  cublasStatus_t cublas##letter##gemv(cublasHandle_t, cublasOperation_t op, int m, int n,          \
+                                      const type* alpha, const type* a, int lda, const type* x,    \
+                                      int incx, const type* beta, type* y, int incy) {             \
+    return Gemv(op, m, n, Load(alpha, 0), a, lda, x, incx, Load(beta, 0), y, incy);                \
+  }                                                                                                \
+  cublasStatus_t cublas##letter##axpy(cublasHandle_t, int n, const type* alpha, const type* x,     \
+                                      int incx, type* y, int incy) {                               \
+    if (!Fits(x, Extent(1, n, incx), sizeof(type)) || !Fits(y, Extent(1, n, incy), sizeof(type)))  \
+      return CUBLAS_STATUS_EXECUTION_FAILED;                                                       \
+    for (long long i = 0; i < n; ++i) y[i * incy] += *alpha * x[i * incx];                         \
+    return CUBLAS_STATUS_SUCCESS;                                                                  \
+  }                                                                                                \
+  cublasStatus_t cublas##letter##scal(cublasHandle_t, int n, const type* alpha, type* x,           \
+                                      int incx) {                                                  \
+    if (!Fits(x, Extent(1, n, incx), sizeof(type))) return CUBLAS_STATUS_EXECUTION_FAILED;         \
+    for (long long i = 0; i < n; ++i) x[i * incx] *= *alpha;                                       \
+    return CUBLAS_STATUS_SUCCESS;                                                                  \
+  }                                                                                                \
+  cublasStatus_t cublas##letter##dot(cublasHandle_t, int n, const type* x, int incx,               \
+                                     const type* y, int incy, type* result) {                      \
+    if (!Fits(x, Extent(1, n, incx), sizeof(type)) || !Fits(y, Extent(1, n, incy), sizeof(type)))  \
+      return CUBLAS_STATUS_EXECUTION_FAILED;                                                       \
+    double sum = 0;                                                                                \
+    for (long long i = 0; i < n; ++i) sum += Load(x, i * incx) * Load(y, i * incy);                \
+    Store(result, 0, sum);                                                                         \
+    return CUBLAS_STATUS_SUCCESS;                                                                  \
+  }                                                                                                \
+  cublasStatus_t cublas##letter##geam(                                                             \
+      cublasHandle_t, cublasOperation_t ta, cublasOperation_t tb, int m, int n, const type* alpha, \
+      const type* a, int lda, const type* beta, const type* b, int ldb, type* c, int ldc) {        \
+    const auto at = [](const type* p, cublasOperation_t op, int ld, long long i, long long j) {    \
+      return op == CUBLAS_OP_N ? p[j * ld + i] : p[i * ld + j];                                    \
+    };                                                                                             \
+    for (long long j = 0; j < n; ++j) {                                                            \
+      for (long long i = 0; i < m; ++i) {                                                          \
+        type sum = 0;                                                                              \
+        if (*alpha != 0) sum += *alpha * at(a, ta, lda, i, j);                                     \
+        if (*beta != 0) sum += *beta * at(b, tb, ldb, i, j);                                       \
+        c[j * ldc + i] = sum;                                                                      \
+      }                                                                                            \
+    }                                                                                              \
+    return CUBLAS_STATUS_SUCCESS;                                                                  \
   }
 KMOSAIC_CUBLAS_DEFINE(S, float)
 KMOSAIC_CUBLAS_DEFINE(D, double)
 #undef KMOSAIC_CUBLAS_DEFINE
 
-cublasStatus_t cublasHgemm(cublasHandle_t, cublasOperation_t ta, cublasOperation_t tb, int m,
-                           int n, int k, const __half* alpha, const __half* a, int lda,
-                           const __half* b, int ldb, const __half* beta, __half* c, int ldc) {
+cublasStatus_t cublasHgemm(cublasHandle_t, cublasOperation_t ta, cublasOperation_t tb, int m, int n,
+                           int k, const __half* alpha, const __half* a, int lda, const __half* b,
+                           int ldb, const __half* beta, __half* c, int ldc) {
   return Gemm(ta, tb, m, n, k, Load(alpha, 0), a, lda, b, ldb, Load(beta, 0), c, ldc);
 }
 
 cublasStatus_t cublasGemmEx(cublasHandle_t, cublasOperation_t ta, cublasOperation_t tb, int m,
                             int n, int k, const void* alpha, const void* a, cudaDataType a_type,
-                            int lda, const void* b, cudaDataType b_type, int ldb,
-                            const void* beta, void* c, cudaDataType c_type, int ldc,
-                            cublasComputeType_t compute, cublasGemmAlgo_t) {
+                            int lda, const void* b, cudaDataType b_type, int ldb, const void* beta,
+                            void* c, cudaDataType c_type, int ldc, cublasComputeType_t compute,
+                            cublasGemmAlgo_t) {
   return WithType(a_type, a, [&](const auto* pa) {
     return WithType(b_type, b, [&](const auto* pb) {
       return WithType(c_type, c, [&](const auto* pc) {

@@ -3,12 +3,11 @@
 // emulated extension with hidden symbols, so that the real libcudart of a CUDA build of torch is
 // never meant.
 #include <cuda_runtime_api.h>
+#include <time.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-
-#include <time.h>
 
 #include "kmosaic_emulation/runtime_api.h"
 
@@ -25,8 +24,8 @@ bool Fits(const void* address, size_t bytes) {
   void* start = nullptr;
   size_t size = 0;
   if (kmosaic_emu_find(address, &start, &size) == 0) return true;
-  const size_t offset = static_cast<size_t>(static_cast<const char*>(address) -
-                                            static_cast<const char*>(start));
+  const size_t offset =
+      static_cast<size_t>(static_cast<const char*>(address) - static_cast<const char*>(start));
   return bytes <= size - offset;
 }
 
@@ -72,6 +71,37 @@ cudaError_t MakeEvent(cudaEvent_t* event) {
   return *event == nullptr ? Fail(cudaErrorMemoryAllocation) : cudaSuccess;
 }
 
+struct ErrorWords {
+  cudaError_t error;
+  const char* name;
+  const char* text;
+};
+#define KMOSAIC_ERROR(error, text) \
+  { error, #error, text }
+constexpr ErrorWords kErrors[] = {
+    KMOSAIC_ERROR(cudaSuccess, "no error"),
+    KMOSAIC_ERROR(cudaErrorInvalidValue, "invalid argument"),
+    KMOSAIC_ERROR(cudaErrorMemoryAllocation, "out of memory"),
+    KMOSAIC_ERROR(cudaErrorInvalidConfiguration, "invalid configuration argument"),
+    KMOSAIC_ERROR(cudaErrorInvalidPitchValue, "invalid pitch argument"),
+    KMOSAIC_ERROR(cudaErrorInvalidDevice, "invalid device ordinal"),
+    KMOSAIC_ERROR(cudaErrorInvalidResourceHandle, "invalid resource handle"),
+    KMOSAIC_ERROR(cudaErrorIllegalAddress, "an illegal memory access was encountered"),
+    KMOSAIC_ERROR(cudaErrorMisalignedAddress, "misaligned address"),
+    KMOSAIC_ERROR(cudaErrorAssert, "device-side assert triggered"),
+    KMOSAIC_ERROR(cudaErrorLaunchFailure, "unspecified launch failure"),
+    KMOSAIC_ERROR(cudaErrorNotSupported, "operation not supported"),
+};
+#undef KMOSAIC_ERROR
+constexpr ErrorWords kUnknownError = {cudaErrorUnknown, "cudaErrorUnknown", "unknown error"};
+
+const ErrorWords& WordsOf(cudaError_t error) {
+  for (const ErrorWords& words : kErrors) {
+    if (words.error == error) return words;
+  }
+  return kUnknownError;
+}
+
 struct Attribute {
   cudaDeviceAttr name;
   int value;
@@ -112,62 +142,8 @@ cudaError_t cudaGetLastError(void) { return static_cast<cudaError_t>(kmosaic_emu
 cudaError_t cudaPeekAtLastError(void) {
   return static_cast<cudaError_t>(kmosaic_emu_last_error(0));
 }
-const char* cudaGetErrorName(cudaError_t error) {
-  switch (error) {
-    case cudaSuccess:
-      return "cudaSuccess";
-    case cudaErrorInvalidValue:
-      return "cudaErrorInvalidValue";
-    case cudaErrorMemoryAllocation:
-      return "cudaErrorMemoryAllocation";
-    case cudaErrorInvalidConfiguration:
-      return "cudaErrorInvalidConfiguration";
-    case cudaErrorInvalidPitchValue:
-      return "cudaErrorInvalidPitchValue";
-    case cudaErrorInvalidDevice:
-      return "cudaErrorInvalidDevice";
-    case cudaErrorIllegalAddress:
-      return "cudaErrorIllegalAddress";
-    case cudaErrorMisalignedAddress:
-      return "cudaErrorMisalignedAddress";
-    case cudaErrorAssert:
-      return "cudaErrorAssert";
-    case cudaErrorLaunchFailure:
-      return "cudaErrorLaunchFailure";
-    case cudaErrorNotSupported:
-      return "cudaErrorNotSupported";
-    default:
-      return "cudaErrorUnknown";
-  }
-}
-const char* cudaGetErrorString(cudaError_t error) {
-  switch (error) {
-    case cudaSuccess:
-      return "no error";
-    case cudaErrorInvalidValue:
-      return "invalid argument";
-    case cudaErrorMemoryAllocation:
-      return "out of memory";
-    case cudaErrorInvalidConfiguration:
-      return "invalid configuration argument";
-    case cudaErrorInvalidPitchValue:
-      return "invalid pitch argument";
-    case cudaErrorInvalidDevice:
-      return "invalid device ordinal";
-    case cudaErrorIllegalAddress:
-      return "an illegal memory access was encountered";
-    case cudaErrorMisalignedAddress:
-      return "misaligned address";
-    case cudaErrorAssert:
-      return "device-side assert triggered";
-    case cudaErrorLaunchFailure:
-      return "unspecified launch failure";
-    case cudaErrorNotSupported:
-      return "operation not supported";
-    default:
-      return "unknown error";
-  }
-}
+const char* cudaGetErrorName(cudaError_t error) { return WordsOf(error).name; }
+const char* cudaGetErrorString(cudaError_t error) { return WordsOf(error).text; }
 
 // ---- devices
 cudaError_t cudaGetDeviceCount(int* count) {
@@ -308,8 +284,8 @@ cudaError_t cudaMemcpyAsync(void* target, const void* source, size_t bytes, cuda
                             cudaStream_t) {
   return Copy(target, source, bytes);
 }
-cudaError_t cudaMemcpy2D(void* target, size_t target_pitch, const void* source,
-                         size_t source_pitch, size_t width, size_t height, cudaMemcpyKind) {
+cudaError_t cudaMemcpy2D(void* target, size_t target_pitch, const void* source, size_t source_pitch,
+                         size_t width, size_t height, cudaMemcpyKind) {
   return CopyRows(target, target_pitch, source, source_pitch, width, height);
 }
 cudaError_t cudaMemcpy2DAsync(void* target, size_t target_pitch, const void* source,
@@ -334,9 +310,7 @@ cudaError_t cudaMemset2D(void* target, size_t pitch, int value, size_t width, si
 
 // ---- streams and events
 cudaError_t cudaStreamCreate(cudaStream_t* stream) { return MakeStream(stream); }
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
-  return MakeStream(stream);
-}
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) { return MakeStream(stream); }
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) {
   return MakeStream(stream);
 }
@@ -401,9 +375,8 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const voi
   return cudaSuccess;
 }
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks,
-                                                                   const void* function,
-                                                                   int block, size_t shared,
-                                                                   unsigned) {
+                                                                   const void* function, int block,
+                                                                   size_t shared, unsigned) {
   return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, block, shared);
 }
 

@@ -15,8 +15,8 @@ TEST_CASE("every thread of every block runs once, with its three indices") {
     REQUIRE(kmosaic_emu_configure(schedule, 0xff, -1) == 0);
     std::multiset<std::vector<unsigned>> seen;
     const int error = Launch(Extent{2, 3, 2}, Extent{4, 2, 3}, [&] {
-      seen.insert({block_index[0], block_index[1], block_index[2], thread_index[0],
-                   thread_index[1], thread_index[2]});
+      seen.insert({block_index[0], block_index[1], block_index[2], thread_index[0], thread_index[1],
+                   thread_index[2]});
     });
     CHECK(error == 0);
     CHECK(seen.size() == 2 * 3 * 2 * 4 * 2 * 3);

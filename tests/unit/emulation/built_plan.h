@@ -47,7 +47,8 @@ class BuildDirectory {
     for (const auto& command : plan.commands) {
       std::string line = "cd '" + path_.string() + "' &&";
       for (const std::string& word : command) line += " '" + word + "'";
-      if (std::system((line + " >log 2>&1").c_str()) != 0) return line + "\n" + ReadAll(path_ / "log");
+      if (std::system((line + " >log 2>&1").c_str()) != 0)
+        return line + "\n" + ReadAll(path_ / "log");
     }
     return "";
   }

@@ -108,15 +108,18 @@ TEST_CASE("shared variables are poisoned for each block and end at a guard") {
 TEST_CASE("dynamic shared memory has the launch's size and ends at a guard") {
   REQUIRE(kmosaic_emu_configure("forward", 0x11, -1) == 0);
   unsigned char first = 0;
-  CHECK(Launch(1, 1, [&] {
-          auto* memory = static_cast<unsigned char*>(kmosaic_emu_dynamic_shared());
-          first = memory[0];
-          memory[63] = 1;
-        }, 64) == 0);
+  CHECK(Launch(
+            1, 1,
+            [&] {
+              auto* memory = static_cast<unsigned char*>(kmosaic_emu_dynamic_shared());
+              first = memory[0];
+              memory[63] = 1;
+            },
+            64) == 0);
   CHECK(first == 0x11);
-  CHECK(Launch(1, 1, [] {
-          static_cast<volatile char*>(kmosaic_emu_dynamic_shared())[64] = 1;
-        }, 64) == KM_EMU_ILLEGAL_ADDRESS);
+  CHECK(Launch(
+            1, 1, [] { static_cast<volatile char*>(kmosaic_emu_dynamic_shared())[64] = 1; }, 64) ==
+        KM_EMU_ILLEGAL_ADDRESS);
   CHECK(Has(Findings(), "byte offset 64 of dynamic shared memory of 64 bytes"));
 }
 

@@ -44,8 +44,8 @@ int Launch(unsigned blocks, unsigned threads, const Kernel& kernel, std::size_t 
 
 inline void Sync() { kmosaic_emu_barrier(KM_BARRIER_PLAIN, 0); }
 inline int ShuffleDown(unsigned mask, int value, int delta, int width = 32) {
-  return static_cast<int>(kmosaic_emu_warp(KM_WARP_SHUFFLE_DOWN, mask,
-                                           static_cast<unsigned>(value), delta, width));
+  return static_cast<int>(
+      kmosaic_emu_warp(KM_WARP_SHUFFLE_DOWN, mask, static_cast<unsigned>(value), delta, width));
 }
 
 inline std::string Findings() {

@@ -126,5 +126,61 @@ TEST_CASE("a counting build counts what a kernel loads and stores") {
   CHECK(counters.shared_loads == 0);
 }
 
+TEST_CASE("counted, right kernels have no findings, and each fault has its own") {
+  const auto paths = TestPaths();
+  if (!paths) return;
+  EmulationOptions options;
+  options.count = true;
+  const std::string faulty =
+      "__global__ void histogram(const int* in, int* bins) { bins[in[threadIdx.x] & 3]++; }\n"
+      "__global__ void shared_histogram(const int* in, int* out) {\n"
+      "  __shared__ int bins[4];\n"
+      "  if (threadIdx.x < 4) bins[threadIdx.x] = 0;\n"
+      "  __syncthreads(); bins[in[threadIdx.x] & 3] += 1; __syncthreads();\n"
+      "  if (threadIdx.x < 4) out[threadIdx.x] = bins[threadIdx.x]; }\n"
+      "__global__ void unwritten(int* out) { __shared__ int tile[32];\n"
+      "  if (threadIdx.x > 0) tile[threadIdx.x] = 1; __syncthreads();\n"
+      "  out[threadIdx.x] = tile[threadIdx.x]; }\n"
+      "template <class F> static int With(F f) { int *a, *b; cudaMalloc(&a, 256);\n"
+      "  cudaMalloc(&b, 256); cudaMemset(a, 0, 256); cudaMemset(b, 0, 256); f(a, b);\n"
+      "  cudaFree(a); cudaFree(b); return 0; }\n"
+      "extern \"C\" int run_histogram() {\n"
+      "  return With([](int* a, int* b) { histogram<<<1, 64>>>(a, b); }); }\n"
+      "extern \"C\" int run_shared_histogram() {\n"
+      "  return With([](int* a, int* b) { shared_histogram<<<1, 64>>>(a, b); }); }\n"
+      "extern \"C\" int run_unwritten() {\n"
+      "  return With([](int* a, int*) { unwritten<<<1, 32>>>(a); }); }\n";
+  const auto plan = PlanEmulatedCuda(
+      ReadTestFile("tests/unit/emulation/kernels.cu") + "\n" + faulty, *paths, options);
+  REQUIRE(plan.ok());
+  const BuildDirectory directory;
+  void* library = dlopen(directory.Build(*plan).c_str(), RTLD_NOW | RTLD_LOCAL);
+  REQUIRE(library != nullptr);
+  const auto run = [&](const char* schedule, const char* entry) {
+    CAPTURE(schedule, entry);
+    REQUIRE(kmosaic_emu_configure(schedule, 0xff, -1) == 0);
+    auto* function = reinterpret_cast<int (*)()>(dlsym(library, entry));
+    REQUIRE(function != nullptr);
+    CHECK(function() == 0);
+    return Findings();
+  };
+  for (const char* schedule : kSchedules) {
+    for (const char* entry : {"run_matmul", "run_reduction", "run_atomics", "run_half",
+                              "run_vectors", "run_groups", "run_cub", "run_cublas"}) {
+      CAPTURE(schedule, entry);
+      CHECK(run(schedule, entry) == "[]");
+    }
+    for (const char* entry : {"run_histogram", "run_shared_histogram"}) {
+      CHECK(Has(run(schedule, entry), "\"kind\":\"race\""));
+    }
+    CHECK(Has(run(schedule, "run_unwritten"),
+              "byte offset 0 of shared variable tile of 128 bytes is read before"));
+  }
+  KmEmuCounters counters;
+  run("forward", "run_atomics");
+  kmosaic_emu_counters(&counters);
+  CHECK(counters.atomics > 0);
+}
+
 }  // namespace
 }  // namespace kmosaic

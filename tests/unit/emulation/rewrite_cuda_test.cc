@@ -60,7 +60,8 @@ TEST_CASE("launches inside macros keep their continuation lines") {
 }
 
 TEST_CASE("several and nested launches are all rewritten") {
-  const std::string out = Rewrite("a<<<1, 2>>>(x); b<<<1, 2>>>([&] { c<<<3, 4>>>(); return 1; }());");
+  const std::string out =
+      Rewrite("a<<<1, 2>>>(x); b<<<1, 2>>>([&] { c<<<3, 4>>>(); return 1; }());");
   CHECK(Has(out, "\"a\""));
   CHECK(Has(out, "\"b\""));
   CHECK(Has(out, "\"c\""));
@@ -78,8 +79,8 @@ TEST_CASE("an incomplete launch is the source's fault, with its line") {
 }
 
 TEST_CASE("dynamic shared memory becomes a pointer to the launch's memory") {
-  const std::string out = Rewrite(
-      "__global__ void k() { extern __shared__ __align__(16) unsigned char raw[]; }");
+  const std::string out =
+      Rewrite("__global__ void k() { extern __shared__ __align__(16) unsigned char raw[]; }");
   CHECK(Has(out, "unsigned char (*const raw)"));
   CHECK(Has(out, "::kmosaic_emu_dynamic_shared()"));
   CHECK_FALSE(Has(out, "extern"));
@@ -90,8 +91,8 @@ TEST_CASE("dynamic shared memory becomes a pointer to the launch's memory") {
 }
 
 TEST_CASE("static shared variables become references to guarded memory") {
-  const std::string out =
-      Rewrite("__global__ void k() { __shared__ float a[16][17], b; if (x) { __shared__ int c; } }");
+  const std::string out = Rewrite(
+      "__global__ void k() { __shared__ float a[16][17], b; if (x) { __shared__ int c; } }");
   CHECK(Has(out, "auto& a = kmosaic_shared0.a"));
   CHECK(Has(out, "auto& b = kmosaic_shared0.b"));
   CHECK(Has(out, "auto& c = kmosaic_shared1.c"));
@@ -103,8 +104,7 @@ TEST_CASE("static shared variables become references to guarded memory") {
 }
 
 TEST_CASE("shared variables of separate kernels are not added up") {
-  const std::string out =
-      Rewrite("void a() { __shared__ int x; } void b() { __shared__ int y; }");
+  const std::string out = Rewrite("void a() { __shared__ int x; } void b() { __shared__ int y; }");
   CHECK_FALSE(Has(out, "sizeof(KmosaicShared0) + sizeof(KmosaicShared1)"));
 }
 

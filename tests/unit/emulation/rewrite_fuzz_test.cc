@@ -12,11 +12,16 @@ namespace {
 // Pieces that a scanner could stumble over, put together at random.
 const std::vector<std::string>& Pieces() {
   static const std::vector<std::string> pieces = {
-      "<<<",  ">>>", "(",          ")",      "{",       "}",  "[",  "]",  "<",   ">",
-      ",",    ";",   "\"",         "'",      "R\"x(",   ")x\"", "//", "/*", "*/",  "\\\n",
-      "\n",   "#",   "__shared__", "extern", "static",  "k",  "::", "=",  "->",  "0",
-      "NULL", "asm", "volatile",   "float",  "include", "\\", " ",  "\r", "\xff", std::string(1, '\0'),
-      "__align__", "alignas", ":", "1'0", "template", "#define"};
+      "<<<",       ">>>",     "(",          ")",      "{",
+      "}",         "[",       "]",          "<",      ">",
+      ",",         ";",       "\"",         "'",      "R\"x(",
+      ")x\"",      "//",      "/*",         "*/",     "\\\n",
+      "\n",        "#",       "__shared__", "extern", "static",
+      "k",         "::",      "=",          "->",     "0",
+      "NULL",      "asm",     "volatile",   "float",  "include",
+      "\\",        " ",       "\r",         "\xff",   std::string(1, '\0'),
+      "__align__", "alignas", ":",          "1'0",    "template",
+      "#define"};
   return pieces;
 }
 
@@ -58,8 +63,8 @@ TEST_CASE("a right program that is cut short or damaged does no harm") {
 
 TEST_CASE("long runs of one character take no more than linear time") {
   constexpr std::size_t kLength = 200'000;
-  for (const std::string piece : {"(", ")", "{", "<", ">", "\"", "'", "/*", "#\n", "<<<", "a<", "volatile ",
-                                  "__shared__ "}) {
+  for (const std::string piece :
+       {"(", ")", "{", "<", ">", "\"", "'", "/*", "#\n", "<<<", "a<", "volatile ", "__shared__ "}) {
     std::string text;
     while (text.size() < kLength) text += piece;
     static_cast<void>(RewriteCuda(text));

@@ -61,11 +61,16 @@ TEST_CASE("findings from a hostile process are bounded") {
 }
 
 TEST_CASE("the worst finding decides") {
-  auto findings = ParseFindings(
-      json::array({{{"kind", "race"}}, {{"kind", "illegal_launch"}}, {{"kind", "out_of_bounds"}}}));
+  auto findings = ParseFindings(json::array({{{"kind", "divergent_shuffle"}},
+                                             {{"kind", "illegal_launch"}},
+                                             {{"kind", "out_of_bounds"}}}));
   CHECK(Conclude(findings)->verdict == v1::VERDICT_OUT_OF_BOUNDS);
-  CHECK(Notes(findings) == std::vector<std::string>{"race: a kernel"});
-  CHECK_FALSE(Conclude(ParseFindings(json::array({{{"kind", "race"}}}))).has_value());
+  CHECK(Notes(findings) == std::vector<std::string>{"divergent shuffle: a kernel"});
+  CHECK(Conclude(ParseFindings(json::array({{{"kind", "race"}}})))->verdict ==
+        v1::VERDICT_DATA_RACE);
+  auto shared = ParseFindings(json::array({{{"kind", "uninitialised_shared"}}}));
+  CHECK_FALSE(Conclude(shared).has_value());
+  CHECK(Notes(shared) == std::vector<std::string>{"uninitialised shared: a kernel"});
 }
 
 TEST_CASE("calls that build are counted by their words") {

@@ -38,8 +38,7 @@ TEST_CASE("an extension is two compiles side by side and a link") {
 
 TEST_CASE("an architecture that is none is refused") {
   for (const char* arch : {"", "sm_", "90", "sm_9x", "sm_90 -O0", "compute_90"}) {
-    CHECK(PlanLightCuda("", kToolkit, arch).status().code() ==
-          absl::StatusCode::kInvalidArgument);
+    CHECK(PlanLightCuda("", kToolkit, arch).status().code() == absl::StatusCode::kInvalidArgument);
   }
   CHECK(PlanLightCuda("", kToolkit, "sm_90").ok());
 }
@@ -57,10 +56,11 @@ TEST_CASE("what torch has and the light headers lack is told apart from faults o
   std::ofstream(include / "ATen/Parallel.h") << "";
   const std::string torch = include.string();
   CHECK(LacksTorchApi("main.cpp:3:10: error: 'fft_fft' is not a member of 'torch'", torch));
-  CHECK(LacksTorchApi("error: \xe2\x80\x98"
-                      "class at::Tensor\xe2\x80\x99 has no member named \xe2\x80\x98"
-                      "fft_fft\xe2\x80\x99",
-                      torch));
+  CHECK(
+      LacksTorchApi("error: \xe2\x80\x98"
+                    "class at::Tensor\xe2\x80\x99 has no member named \xe2\x80\x98"
+                    "fft_fft\xe2\x80\x99",
+                    torch));
   CHECK(LacksTorchApi("error: namespace \"torch\" has no member \"fft_fft\"", torch));
   CHECK(LacksTorchApi("fatal error: ATen/Parallel.h: No such file or directory", torch));
   CHECK(LacksTorchApi("error: cannot open source file \"ATen/Parallel.h\"", torch));

@@ -15,8 +15,16 @@ struct Identity {
 template <class T>
 using Value = typename Identity<T>::type;
 
+// In a build that counts: an atomic, not a load and a store.
+#ifdef KMOSAIC_EMULATION_COUNTED
+template <class T, class Update>
+__attribute__((noinline, no_sanitize("kernel-address"))) T ReadModifyWrite(T* address,
+                                                                           Update update) {
+  kmosaic_emu_atomic(address, sizeof(T));
+#else
 template <class T, class Update>
 inline T ReadModifyWrite(T* address, Update update) {
+#endif
   SpinHint();
   const T old = *address;
   *address = update(old);

@@ -108,6 +108,8 @@ void kmosaic_emu_unsupported(const char* what);
 
 // ---- the instrumented build (loads and stores counted): called before each access
 void kmosaic_emu_access(const void* address, size_t bytes, int is_store);
+void kmosaic_emu_atomic(const void* address, size_t bytes);
+void kmosaic_emu_fence(void);
 
 // ---- device memory
 // Poisoned memory that ends at a guard page (start aligned to 16 bytes), or NULL.
@@ -142,6 +144,8 @@ struct KmEmuCounters {
   uint64_t global_loads, global_load_bytes, global_stores, global_store_bytes;
   uint64_t shared_loads, shared_load_bytes, shared_stores, shared_store_bytes;
   uint64_t other_accesses;
+  // Not among the loads and stores.
+  uint64_t atomics;
 };
 void kmosaic_emu_counters(struct KmEmuCounters* counters);
 void kmosaic_emu_reset_counters(void);

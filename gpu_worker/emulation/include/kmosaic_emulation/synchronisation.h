@@ -50,6 +50,9 @@ inline void __syncwarp(unsigned mask = kmosaic_emulation::kAllLanes) {
 // One host thread runs everything, so a fence has nothing to order but the compiler.
 inline void __threadfence_block() {
   asm volatile("" ::: "memory");
+#ifdef KMOSAIC_EMULATION_COUNTED
+  kmosaic_emu_fence();
+#endif
   kmosaic_emulation::SpinHint();
 }
 inline void __threadfence() { __threadfence_block(); }
