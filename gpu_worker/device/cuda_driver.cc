@@ -170,11 +170,11 @@ absl::StatusOr<GpuDescription> DescribeFirstGpu(const DriverTable& driver) {
   }
   void* handle = nullptr;
   gpu.uuid = "GPU-" + FormatUuid(uuid);
-  if (driver.nvmlDeviceGetHandleByUUID(&handle, gpu.uuid.c_str()) != 0) {
+  if (driver.nvmlDeviceGetHandleByUUID(gpu.uuid.c_str(), &handle) != 0) {
     gpu.uuid = "MIG-" + FormatUuid(uuid);
     gpu.is_mig = true;
     void* slice = nullptr;
-    if (driver.nvmlDeviceGetHandleByUUID(&slice, gpu.uuid.c_str()) != 0 ||
+    if (driver.nvmlDeviceGetHandleByUUID(gpu.uuid.c_str(), &slice) != 0 ||
         driver.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(slice, &handle) != 0) {
       return absl::FailedPreconditionError(
           absl::StrCat("NVML does not know the GPU ", gpu.uuid, " that CUDA shows"));

@@ -28,7 +28,7 @@ struct DriverTable {
   std::function<int(size_t* bytes, int device)> cuDeviceTotalMem;
   // libnvidia-ml.so.1
   std::function<int()> nvmlInit;
-  std::function<int(void** device, const char* uuid)> nvmlDeviceGetHandleByUUID;
+  std::function<int(const char* uuid, void** device)> nvmlDeviceGetHandleByUUID;
   std::function<int(void* device, unsigned* minor)> nvmlDeviceGetMinorNumber;
   std::function<int(void* mig, void** parent)> nvmlDeviceGetDeviceHandleFromMigDeviceHandle;
   std::function<int(char* version, unsigned length)> nvmlSystemGetDriverVersion;

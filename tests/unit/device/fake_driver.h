@@ -59,7 +59,7 @@ inline DriverTable FakeDriver(const FakeGpu& gpu) {
     return 0;
   };
   table.nvmlInit = [] { return 0; };
-  table.nvmlDeviceGetHandleByUUID = [gpu](void** device, const char* uuid) {
+  table.nvmlDeviceGetHandleByUUID = [gpu](const char* uuid, void** device) {
     std::string known = (gpu.mig ? "MIG-" : "GPU-") + std::string(kFakeUuid);
     static int handle;
     *device = &handle;
