@@ -46,8 +46,26 @@ bundle() {
   for part in build/release/share/kernelmosaic/*; do
     cp -rL "$part" "$stage/share/kernelmosaic/"
   done
+  mkdir "$stage/share/kernelmosaic/gpu-test"
+  cp tests/gpu/*.sh tests/gpu/*.py "$stage/share/kernelmosaic/gpu-test/"
+  [ -f "$stage/share/kernelmosaic/device/measure.fatbin" ] ||
+    die "the worker's own kernels were not built: there was no nvcc when cmake ran"
   find "$stage" -name __pycache__ -prune -exec rm -rf {} +
   cp LICENSE README.md "$stage/"
   tar -C build/bundle --sort=name --owner=0 --group=0 --mtime=@0 -cf - "$name" | zstd -q -19 -T0 -f -o "$archive"
-  say "$archive: $(($(stat -c %s "$archive") / 1024 / 1024)) MiB"
+  # For machines without zstd.
+  zstd -q -dc "$archive" | gzip -9n >"dist/$name.tar.gz"
+  (cd dist && sha256sum "$name".tar.*) >"dist/$name.sha256"
+  say "$(du -h --apparent-size "$archive" "dist/$name.tar.gz")"
+}
+
+# Runs the suite that needs a GPU from an unpacked bundle, made first where there is none.
+gpu_test() {
+  local archive home=build/gpu-test
+  archive=$(find dist -name 'kernelmosaic-*.tar.gz' | sort -V | tail -1)
+  rm -rf "$home"
+  mkdir -p "$home"
+  tar -xzf "$archive" -C "$home"
+  exec env KMOSAIC_PYTHON="${KMOSAIC_PYTHON:-$PYTHON}" bash \
+    "$home"/kernelmosaic-*/share/kernelmosaic/gpu-test/run.sh "$@"
 }

@@ -67,9 +67,11 @@ std::string NvccVersion(const std::string& output) {
   return output.substr(at + 3, end == std::string::npos ? end : end - at - 3);
 }
 
+// The runtime's headers include the compiler's, which wheels of CUDA 12 put elsewhere.
 bool HasHeaders(const fs::path& home) {
   std::error_code error;
-  return fs::exists(home / "include" / "cuda_runtime_api.h", error);
+  return fs::exists(home / "include" / "cuda_runtime_api.h", error) &&
+         fs::exists(home / "include" / "crt" / "host_defines.h", error);
 }
 
 // Toolkits that pip installed beside the interpreter.
@@ -132,7 +134,7 @@ absl::StatusOr<Toolchain> FindToolchain(const ToolchainSearch& search) {
   found.cuda_home = FindCudaHome(search);
   if (found.cuda_home.empty()) {
     return absl::NotFoundError(absl::StrCat(
-        "no CUDA headers (cuda_runtime_api.h)",
+        "no CUDA headers (cuda_runtime_api.h and crt/host_defines.h)",
         search.cuda_home.empty() ? std::string() : " below " + search.cuda_home,
         ": install the CUDA toolkit, or the wheels nvidia-cuda-runtime and nvidia-cuda-nvcc into "
         "the worker's Python, or name a toolkit with --cuda-home"));

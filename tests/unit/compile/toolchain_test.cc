@@ -25,7 +25,11 @@ struct Machine {
     search.gxx = dir.path() + "/g++";
     search.python = dir.path() + "/venv/bin/python";
     search.cuda_home = dir.path() + "/cuda";
-    Write(dir.path() + "/cuda/include/cuda_runtime_api.h", "");
+    WriteHeaders(dir.path() + "/cuda");
+  }
+  static void WriteHeaders(const std::string& home) {
+    Write(home + "/include/cuda_runtime_api.h", "");
+    Write(home + "/include/crt/host_defines.h", "");
   }
 };
 
@@ -64,6 +68,21 @@ TEST_CASE("a toolkit without headers is refused by name") {
   auto found = FindToolchain(m.search);
   CHECK(absl::IsNotFound(found.status()));
   CHECK(std::string(found.status().message()).find(m.dir.path() + "/cuda") != std::string::npos);
+}
+
+TEST_CASE("wheels with a part of the headers are passed over") {
+  Machine m;
+  m.search.cuda_home.clear();
+  std::string wheels = m.dir.path() + "/venv/lib/python3.9/site-packages/nvidia";
+  Write(wheels + "/cuda_runtime/include/cuda_runtime_api.h", "");
+  Machine::WriteHeaders(wheels + "/cu13");
+  std::string path = getenv("PATH");
+  setenv("PATH", m.dir.path().c_str(), 1);
+  unsetenv("CUDA_HOME");
+  auto found = FindToolchain(m.search);
+  setenv("PATH", path.c_str(), 1);
+  REQUIRE(found.ok());
+  CHECK(found->cuda_home == fs::canonical(wheels + "/cu13"));
 }
 
 TEST_CASE("a change of any header changes the digest") {

@@ -27,6 +27,7 @@ struct FakeToolkit {
     Write(dir.path() + "/bin/nvcc", "");
     Write(dir.path() + "/include/cuda_runtime.h", "");
     Write(dir.path() + "/include/cuda_runtime_api.h", "");
+    Write(dir.path() + "/include/crt/host_defines.h", "");
     Write(dir.path() + "/lib64/libcudart.so", "");
     Write(dir.path() + "/g++", "");
     toolchain.gxx = dir.path() + "/g++";
