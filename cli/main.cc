@@ -2,7 +2,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <climits>
 #include <cstdlib>
 #include <iostream>
 #include <map>
@@ -11,6 +10,7 @@
 
 #include "cli/program/host.h"
 #include "cli/program/program.h"
+#include "common/base/install.h"
 #include "common/lifecycle/shutdown.h"
 
 extern char** environ;
@@ -25,12 +25,6 @@ std::map<std::string, std::string> Environment() {
     if (equals != std::string::npos) env[text.substr(0, equals)] = text.substr(equals + 1);
   }
   return env;
-}
-
-std::string Executable(const char* argv0) {
-  char path[PATH_MAX];
-  ssize_t length = readlink("/proc/self/exe", path, sizeof path);
-  return length > 0 ? std::string(path, static_cast<size_t>(length)) : argv0;
 }
 
 size_t TerminalColumns() {
@@ -57,7 +51,7 @@ int main(int argc, char** argv) {
   host.err_is_terminal = isatty(STDERR_FILENO) == 1;
   host.columns = TerminalColumns();
   host.env = Environment();
-  host.executable = Executable(argv[0]);
+  host.executable = kmosaic::ProgramPath("kmosaic");
   host.clock = &clock;
   host.interrupt = &interrupt;
   return kmosaic::RunProgram(std::vector<std::string>(argv + 1, argv + argc), host);

@@ -27,7 +27,8 @@ int Up(Host& host, SystemOptions options) {
   supervision.say = [&err](const std::string& line) { err << "kmosaic up: " << line << std::endl; };
   err << "starting (logs in " << options.data << "/logs) ..." << std::endl;
   Supervisor supervisor(*std::move(daemons), *host.clock, supervision);
-  if (absl::Status status = supervisor.Start(*host.interrupt); !status.ok()) {
+  if (absl::Status status = StartSystem(supervisor, options, *host.clock, *host.interrupt);
+      !status.ok()) {
     supervisor.Drain();
     return Fail(host, status);
   }

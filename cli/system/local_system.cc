@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "cli/system/fleet.h"
 #include "cli/system/programs.h"
 #include "common/base/status.h"
 
@@ -18,6 +19,9 @@ namespace kmosaic {
 namespace {
 
 namespace fs = std::filesystem;
+
+// From a worker's ready line until the coordinator lists it; a moment when all is well.
+constexpr absl::Duration kRegistration = absl::Minutes(1);
 
 std::string Log(const SystemOptions& options, const std::string& name) {
   return absl::StrCat(options.data, "/logs/", name, ".log");
@@ -123,6 +127,12 @@ absl::StatusOr<std::vector<Daemon>> PlanDaemons(const Host& host, const SystemOp
   return daemons;
 }
 
+absl::Status StartSystem(Supervisor& supervisor, const SystemOptions& options, const Clock& clock,
+                         Interrupt& stop) {
+  KMOSAIC_RETURN_IF_ERROR(supervisor.Start(stop));
+  return AwaitWorkers(supervisor.ready(0).grpc, options.workers, kRegistration, clock, stop);
+}
+
 absl::StatusOr<std::unique_ptr<TemporarySystem>> TemporarySystem::Start(Host& host,
                                                                         SystemOptions options) {
   std::unique_ptr<TemporarySystem> system(new TemporarySystem);
@@ -141,8 +151,8 @@ absl::StatusOr<std::unique_ptr<TemporarySystem>> TemporarySystem::Start(Host& ho
   system->supervisor_ =
       std::make_unique<Supervisor>(std::move(daemons), *host.clock, Supervisor::Options{});
   std::promise<absl::Status> started;
-  system->thread_ = std::thread([system = system.get(), &started] {
-    absl::Status status = system->supervisor_->Start(system->stop_);
+  system->thread_ = std::thread([system = system.get(), &started, &options, &host] {
+    absl::Status status = StartSystem(*system->supervisor_, options, *host.clock, system->stop_);
     bool run = status.ok();
     started.set_value(std::move(status));
     if (run) system->supervisor_->Run(system->stop_);

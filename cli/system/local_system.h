@@ -47,6 +47,11 @@ class DataDirectory {
 // FAILED_PRECONDITION when there is no Python.
 absl::StatusOr<std::vector<Daemon>> PlanDaemons(const Host& host, const SystemOptions& options);
 
+// Starts what was planned and returns once the coordinator has all workers of `options`.
+// Errors as Supervisor::Start and AwaitWorkers; what runs then is for the caller to drain.
+absl::Status StartSystem(Supervisor& supervisor, const SystemOptions& options, const Clock& clock,
+                         Interrupt& stop);
+
 // A system for the length of one command (--local). The destructor drains it.
 class TemporarySystem {
  public:

@@ -254,6 +254,7 @@ class FakeAdminService : public v1::AdminService::Service {
   }
   grpc::Status ListWorkers(grpc::ServerContext*, const v1::ListWorkersRequest*,
                            v1::ListWorkersResponse* response) override {
+    std::lock_guard lock(mutex);
     *response = fleet;
     return grpc::Status::OK;
   }
@@ -266,6 +267,8 @@ class FakeAdminService : public v1::AdminService::Service {
     return grpc::Status::OK;
   }
 
+  // Of `fleet` where a test changes it while it is asked for.
+  std::mutex mutex;
   v1::ListWorkersResponse fleet;
   bool drained = false;
 };

@@ -142,6 +142,25 @@ TEST_CASE("A finish reason without [DONE] is accepted, and pings are skipped") {
   CHECK(ReplyOf(Ask(EndpointAt(server.url()))).content() == "Hi");
 }
 
+TEST_CASE("Usage beside the finish reason counts, in a stream without [DONE]") {
+  // As `transformers serve` 5.24 sends it.
+  ScriptedReply reply = ScriptedReply::Raw(
+      "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\"},\"index\":0}],"
+      "\"model\":\"served\"}\n\n"
+      "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"index\":0}]}\n\n"
+      "data: {\"choices\":[{\"delta\":{},\"index\":0,\"finish_reason\":\"length\"}],"
+      "\"usage\":{\"completion_tokens\":5,\"prompt_tokens\":33,\"total_tokens\":38}}\n\n");
+  reply.content_type = "text/event-stream; charset=utf-8";
+  FakeChatServer server({reply});
+  v1::ModelReply got = ReplyOf(Ask(EndpointAt(server.url())));
+  CHECK(got.content() == "Hi");
+  CHECK(got.finish_reason() == "length");
+  CHECK(got.model() == "served");
+  CHECK(got.usage().prompt_tokens() == 33);
+  CHECK(got.usage().completion_tokens() == 5);
+  CHECK_FALSE(got.usage().estimated());
+}
+
 TEST_CASE("An error inside a 200 stream is an error, first or in the middle") {
   const std::string error =
       "data: {\"error\":{\"type\":\"overloaded_error\",\"message\":\"try later\"}}\n\n";
