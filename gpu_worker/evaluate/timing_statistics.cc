@@ -52,7 +52,7 @@ bool StopRule::Done(const std::vector<double>& samples, absl::Duration spent) co
 bool WarmUp::Done(size_t calls, absl::Duration called, absl::Duration spent) const {
   if (calls == 0) return false;
   if (spent >= budget) return true;
-  return calls >= min_calls && called >= time;
+  return calls >= min_calls && (called >= time_of_calls || spent >= time);
 }
 
 }  // namespace kmosaic

@@ -49,8 +49,10 @@ struct StopRule {
 // When a program is warm. Its calls are not counted.
 struct WarmUp {
   size_t min_calls = 3;
-  absl::Duration time = absl::Milliseconds(50);
-  // Calls that take long need no more than this many seconds.
+  // Either is enough: of calls, or in all. What surrounds short calls warms the GPU too.
+  absl::Duration time_of_calls = absl::Milliseconds(50);
+  absl::Duration time = absl::Milliseconds(300);
+  // After this even a single call is enough.
   absl::Duration budget = absl::Seconds(2);
 
   // `called` is the sum of the calls' own times, `spent` what passed in all.

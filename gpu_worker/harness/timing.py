@@ -29,6 +29,9 @@ from harness import families
 # Elements of an input that a key changes: at most this many, and no more than one in eight.
 CHANGED_ELEMENTS = 4096
 
+# Cycles that a program leaves may hold memory of the GPU.
+_CALLS_PER_COLLECTION = 32
+
 _WHOLE_NUMBERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 _NUMBERS = (
     torch.float64,
@@ -91,10 +94,13 @@ class Session:
         # The copies of the call before live until the next one has its own: other addresses.
         self._last_copies: list[Any] = []
         self._outputs: Any = None
-        gc.collect()
+        self._calls = 0
         gc.disable()  # not in the middle of a call
 
     def sample(self, key: int) -> Sample:
+        if self._calls % _CALLS_PER_COLLECTION == 0:
+            gc.collect()
+        self._calls += 1
         self._outputs = None
         copies = changed(self._inputs, self._fresh, key)
         call = self._bind(copies)

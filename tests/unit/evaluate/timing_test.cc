@@ -89,8 +89,9 @@ TEST_CASE("warm means some calls and some time, but not long waiting") {
   WarmUp warm;
   CHECK_FALSE(warm.Done(0, absl::ZeroDuration(), absl::Seconds(9)));
   CHECK_FALSE(warm.Done(2, absl::Seconds(1), absl::Seconds(1)));
-  CHECK_FALSE(warm.Done(100, absl::Milliseconds(10), absl::Seconds(1)));
-  CHECK(warm.Done(100, absl::Milliseconds(60), absl::Seconds(1)));
+  CHECK_FALSE(warm.Done(100, absl::Milliseconds(10), absl::Milliseconds(200)));
+  CHECK(warm.Done(100, absl::Milliseconds(60), absl::Milliseconds(200)));
+  CHECK(warm.Done(100, absl::Milliseconds(10), absl::Milliseconds(300)));
   CHECK(warm.Done(1, absl::Seconds(30), absl::Seconds(30)));
   CHECK(warm.Done(3000, absl::Milliseconds(10), absl::Seconds(2)));
 }
