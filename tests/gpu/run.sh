@@ -13,7 +13,7 @@
 #   KMOSAIC_TEST_DEVICE "emulated" tries the script itself where there is no GPU (no times then)
 set -uo pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-for home in "${KMOSAIC_HOME:-}" "$HERE/../../../.." "$HERE/../../build/release"; do
+for home in "${KMOSAIC_HOME:-}" "$HERE/../../.." "$HERE/../../build/release"; do
   [ -n "$home" ] && [ -x "$home/bin/kmosaic" ] && break
 done
 if [ ! -x "$home/bin/kmosaic" ]; then
