@@ -48,6 +48,25 @@ std::optional<v1::Stage> ParseStage(const std::string& name) {
   return std::nullopt;
 }
 
+constexpr std::pair<std::string_view, Regime> kRegimes[] = {
+    {"memory", Regime::kMemory},
+    {"arithmetic", Regime::kArithmetic},
+    {"launch", Regime::kLaunch},
+};
+
+std::optional<Regime> ParseRegime(std::string_view name) {
+  for (const auto& [known, regime] : kRegimes) {
+    if (known == name) return regime;
+  }
+  return std::nullopt;
+}
+
+std::optional<v1::DeviceKind> ParseDevice(std::string_view name) {
+  if (name == "cuda") return v1::DEVICE_KIND_CUDA;
+  if (name == "emulated") return v1::DEVICE_KIND_EMULATED;
+  return std::nullopt;
+}
+
 absl::Status ReadKey(const std::string& key, const YAML::Node& value, const std::string& path,
                      GuidanceDocument* document) {
   int line = LineOf(value);
@@ -63,10 +82,12 @@ absl::Status ReadKey(const std::string& key, const YAML::Node& value, const std:
     }
     return absl::OkStatus();
   }
-  if (key != "stages" && key != "families" && key != "errors" && key != "contracts") {
+  if (key != "stages" && key != "families" && key != "errors" && key != "contracts" &&
+      key != "regimes" && key != "devices") {
     return Wrong(path, line,
                  absl::StrCat("unknown key '", key,
-                              "'; known: name, version, stages, families, errors, contracts"));
+                              "'; known: name, version, stages, families, errors, contracts, "
+                              "regimes, devices"));
   }
   KMOSAIC_ASSIGN_OR_RETURN(std::vector<std::string> values, Strings(value, key, path));
   for (const std::string& text : values) {
@@ -87,6 +108,21 @@ absl::Status ReadKey(const std::string& key, const YAML::Node& value, const std:
                      absl::StrCat("unknown contract '", text, "'; known: modelnew, cuda"));
       }
       document->contracts.push_back(*contract);
+    } else if (key == "regimes") {
+      std::optional<Regime> regime = ParseRegime(text);
+      if (!regime) {
+        return Wrong(
+            path, line,
+            absl::StrCat("unknown regime '", text, "'; known: memory, arithmetic, launch"));
+      }
+      document->regimes.push_back(*regime);
+    } else if (key == "devices") {
+      std::optional<v1::DeviceKind> device = ParseDevice(text);
+      if (!device) {
+        return Wrong(path, line,
+                     absl::StrCat("unknown device '", text, "'; known: cuda, emulated"));
+      }
+      document->devices.push_back(*device);
     } else {
       RE2::Options options;
       options.set_log_errors(false);
@@ -104,7 +140,8 @@ bool Contains(const auto& values, const auto& value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
 
-// 0 matched by error, 1 by family, 2 general; nothing when it does not fit.
+// 0 matched by error, 1 by family and regime, 2 by family, 3 by regime, 4 general; nothing when
+// it does not fit.
 std::optional<int> Rank(const GuidanceDocument& document, const GuidanceQuery& query) {
   if (!Contains(document.stages, query.stage)) return std::nullopt;
   if (!document.contracts.empty() && !Contains(document.contracts, query.contract)) {
@@ -113,16 +150,36 @@ std::optional<int> Rank(const GuidanceDocument& document, const GuidanceQuery& q
   if (!document.families.empty() && !Contains(document.families, query.family)) {
     return std::nullopt;
   }
+  if (!document.devices.empty() && query.device != v1::DEVICE_KIND_UNSPECIFIED &&
+      !Contains(document.devices, query.device)) {
+    return std::nullopt;
+  }
+  if (!document.regimes.empty() && query.regime != Regime::kUnknown &&
+      !Contains(document.regimes, query.regime)) {
+    return std::nullopt;
+  }
   if (!document.errors.empty()) {
     for (const auto& pattern : document.errors) {
       if (RE2::PartialMatch(query.error, *pattern)) return 0;
     }
     return std::nullopt;
   }
-  return document.families.empty() ? 2 : 1;
+  const bool by_regime = Contains(document.regimes, query.regime);
+  return 1 + (document.families.empty() ? 2 : 0) + (by_regime ? 0 : 1);
 }
 
 }  // namespace
+
+Regime RegimeOf(const v1::EvaluationReport& report) {
+  // A kernel's own work takes at least a few launches' time before it decides.
+  constexpr double kLaunchShare = 4;
+  const v1::BenchmarkReport& times = report.benchmark();
+  if (times.median_us() > 0 && times.has_launch_us() &&
+      times.median_us() < kLaunchShare * times.launch_us()) {
+    return Regime::kLaunch;
+  }
+  return ParseRegime(times.floor_bound()).value_or(Regime::kUnknown);
+}
 
 std::string GuidanceDocument::id() const { return absl::StrCat(name, "@", version); }
 

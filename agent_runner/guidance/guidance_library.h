@@ -10,6 +10,8 @@
 //   errors: ['illegal memory access']  optional RE2 patterns; with them the document is
 //                                      only picked when the last error matches one
 //   contracts: [cuda]                  optional; none: every contract
+//   regimes: [memory]                  optional; what bounds the kernel; none: whatever does
+//   devices: [cuda]                    optional; where it is run; none: everywhere
 //   ---
 //   text
 #ifndef KMOSAIC_AGENT_RUNNER_GUIDANCE_GUIDANCE_LIBRARY_H_
@@ -28,12 +30,26 @@
 
 namespace kmosaic {
 
+// What bounds a kernel.
+enum class Regime {
+  kUnknown,
+  kMemory,      // bytes moved
+  kArithmetic,  // operations
+  kLaunch,      // launches and the host
+};
+
+// By a benchmark: kLaunch within four times the time of a call that does almost nothing, else by
+// what the hardware's floor comes from; kUnknown where neither was measured.
+Regime RegimeOf(const v1::EvaluationReport& report);
+
 struct GuidanceDocument {
   std::string name;
   uint32_t version = 1;
   std::vector<v1::Stage> stages;
   std::vector<std::string> families;
   std::vector<v1::Contract> contracts;
+  std::vector<Regime> regimes;
+  std::vector<v1::DeviceKind> devices;
   std::vector<std::shared_ptr<const RE2>> errors;
   std::string text;
 
@@ -49,6 +65,10 @@ struct GuidanceQuery {
   v1::Stage stage = v1::STAGE_IMPLEMENT;
   v1::Contract contract = v1::CONTRACT_MODELNEW;
   std::string family;
+  // kUnknown excludes nothing.
+  Regime regime = Regime::kUnknown;
+  // Unspecified excludes nothing.
+  v1::DeviceKind device = v1::DEVICE_KIND_UNSPECIFIED;
   // Text of the last error; empty where there was none.
   std::string error;
   // Ids already in the conversation's context: not picked again.
@@ -67,8 +87,9 @@ class GuidanceLibrary {
   // when two documents have one name, else the first file's parse error.
   static absl::StatusOr<GuidanceLibrary> Load(const std::string& folder);
 
-  // Best first: matched by error, then by family, then general ones; by name among
-  // equals. A document that does not fit into what is left of the budget is passed over.
+  // Best first: matched by error, by family and regime, by family, by regime, general ones;
+  // by name among equals. A document that does not fit into what is left of the budget is
+  // passed over.
   std::vector<const GuidanceDocument*> Pick(const GuidanceQuery& query) const;
 
   // By id ("NAME@VERSION"); null where there is none.
