@@ -1,0 +1,239 @@
+"""Every CUDA sample of the guidance documents compiles and, where the emulated device has what it
+uses, gives the right values there."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import functools
+import os
+import pathlib
+import re
+from collections.abc import Iterator
+
+import pytest
+from guidance_documents import Block, blocks
+from nvcc import find_nvcc
+from sample_builds import (
+    BuildError,
+    EmulatedDevice,
+    UnsupportedError,
+    compile_with_nvcc,
+    emulated_device,
+)
+
+pytest.importorskip("torch", reason="NOT CHECKED: the samples' references need torch")
+
+# Its import registers the cases.
+import sample_cases  # noqa: F401
+import torch
+from harness import cuda_entry, emulation
+from sample_case import CASES, Call, Case
+
+BLOCKS = blocks("cuda")
+RUN = [block for block in BLOCKS if block.run]
+REST = [block for block in BLOCKS if not block.run]
+# A right kernel gives the same result whatever the order of blocks and threads.
+SCHEDULES = ("forward", "reverse", "random:5")
+POISON = 0xFF
+
+NVCC = find_nvcc()
+DEVICE = emulated_device(NVCC)
+needs_nvcc = pytest.mark.skipif(
+    NVCC is None, reason="NOT COMPILED: no nvcc (CUDA_HOME, PATH or the nvidia-cuda-nvcc package)"
+)
+needs_device = pytest.mark.skipif(
+    DEVICE.missing is not None, reason=f"NOT RUN on the emulated device: {DEVICE.missing}"
+)
+
+
+def each(chosen: list[Block]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("block", chosen, ids=lambda block: block.id)
+
+
+class Builds:
+    """Compiles what the collected tests ask for, two at a time, once each."""
+
+    def __init__(self, folder: pathlib.Path, tests: list[pytest.Item]) -> None:
+        self._pool = concurrent.futures.ThreadPoolExecutor(2)
+        self._nvcc: dict[str, concurrent.futures.Future[None]] = {}
+        self._emulated: dict[str, concurrent.futures.Future[pathlib.Path]] = {}
+        wanted = {
+            (test.originalname, test.callspec.params["block"])  # type: ignore[attr-defined]
+            for test in tests
+            if "block" in test.callspec.params  # type: ignore[attr-defined]
+        }
+        if DEVICE.missing is None:
+            self._support = self._pool.submit(DEVICE.prepare, _made(folder / "support"))
+        for block in BLOCKS:
+            if ("test_it_compiles", block) in wanted and NVCC:
+                self._nvcc[block.id] = self._pool.submit(compile_with_nvcc, NVCC, block, folder)
+        for block in BLOCKS:
+            if ("test_it_gives_the_right_values", block) in wanted:
+                self._emulated[block.id] = self._pool.submit(self._build, block, folder)
+
+    def _build(self, block: Block, folder: pathlib.Path) -> pathlib.Path:
+        source = CASES[block.run or ""].source(block.code)
+        library: pathlib.Path = DEVICE.build(source, self.support(), folder / block.id)
+        return library
+
+    def support(self) -> pathlib.Path:
+        support: pathlib.Path = self._support.result()
+        return support
+
+    def nvcc(self, block: Block) -> None:
+        self._nvcc[block.id].result()
+
+    def emulated(self, block: Block) -> pathlib.Path:
+        return self._emulated[block.id].result()
+
+    def close(self) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+
+def _made(folder: pathlib.Path) -> pathlib.Path:
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def builds(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Builds]:
+    tests = [item for item in request.session.items if "builds" in item.fixturenames]  # type: ignore[attr-defined]
+    builds = Builds(tmp_path_factory.mktemp("samples"), tests)
+    yield builds
+    builds.close()
+
+
+def test_every_run_names_one_case_and_every_case_is_run() -> None:
+    assert sorted(block.run or "" for block in RUN) == sorted(CASES)
+
+
+@each(BLOCKS)
+def test_its_words_are_known(block: Block) -> None:
+    known = re.compile(r"run=[a-z0-9_]+|compile-only|arch=sm_90a")
+    assert all(known.fullmatch(word) for word in block.words), block.words
+    assert (block.run is not None) != ("compile-only" in block.words)
+
+
+@needs_nvcc
+@each(BLOCKS)
+def test_it_compiles(block: Block, builds: Builds) -> None:
+    try:
+        builds.nvcc(block)
+    except BuildError as error:
+        pytest.fail(str(error), pytrace=False)
+
+
+@needs_device
+@each(REST)
+def test_it_is_run_unless_the_device_cannot(block: Block, tmp_path: pathlib.Path) -> None:
+    """compile-only is for samples that the emulated device refuses."""
+    with pytest.raises(UnsupportedError):
+        DEVICE.build(block.code, tmp_path / "support" / "none", tmp_path / "build")
+
+
+@needs_device
+@each(RUN)
+def test_it_gives_the_right_values(block: Block, builds: Builds) -> None:
+    try:
+        library = builds.emulated(block)
+    except (BuildError, UnsupportedError) as error:
+        pytest.fail(str(error), pytrace=False)
+    evaluate(CASES[block.run or ""], library)
+
+
+def evaluate(case: Case, library: pathlib.Path) -> None:
+    emulation.load_runtime(str(DEVICE.runtime))
+    name = case.prototype.split("(")[0].split()[-1]
+    entry_function = emulation.raw_entry(str(library), name)
+    for call in case.calls():
+        groups = {"input": call.inputs | call.scratch, "output": call.outputs, "init": call.numbers}
+        bindings = {
+            name: f"{group}[{index}]"
+            for group, values in groups.items()
+            for index, name in enumerate(values)
+        }
+        entry = cuda_entry.parse(case.prototype, bindings)
+        for schedule in SCHEDULES:
+            emulation.configure(schedule, POISON, -1)
+            inputs = [emulation.guarded(x) for x in (call.inputs | call.scratch).values()]
+            outputs = [
+                emulation.empty_guarded(tuple(y.shape), y.dtype) for y in call.outputs.values()
+            ]
+            values = cuda_entry.Values(inputs, outputs, list(call.numbers.values()), {})
+            cuda_entry.call(entry_function, entry, cuda_entry.arguments(entry, values, 0))
+            assert emulation.findings() == []
+            assert emulation.take_error() is None
+            assert emulation.counters()["launches"] > 0
+            compare(call, outputs, schedule)
+            for (name, before), after in zip(call.inputs.items(), inputs, strict=False):
+                assert torch.equal(before, after), f"{schedule}: input {name} was changed"
+
+
+def compare(call: Call, outputs: list[torch.Tensor], schedule: str) -> None:
+    for (name, expected), got in zip(call.outputs.items(), outputs, strict=True):
+        if not expected.is_floating_point():
+            assert torch.equal(got, expected), f"{schedule}: {name}"
+            continue
+        scale = expected[expected.isfinite()].abs().max().item()
+        torch.testing.assert_close(
+            got.double(),
+            expected.double(),
+            rtol=0,
+            atol=call.tolerance * scale,
+            msg=functools.partial("{}: {}: {}".format, schedule, name),
+        )
+
+
+# ---- the test itself can fail
+
+WRONG = {
+    "no guard": ("if (i < n) y[i] = -x[i];", "y[i] = -x[i];"),
+    "wrong value": ("-x[i]", "x[i]"),
+    "tail left out": ("(n + 255) / 256", "n / 256"),
+}
+NEGATE = """
+#include <cstdint>
+#include <cuda_runtime.h>
+__global__ void negate_all(const float* x, float* y, int64_t n) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = -x[i];
+}
+extern "C" void negate(const float* x, float* y, int64_t n) {
+  negate_all<<<static_cast<unsigned>((n + 255) / 256), 256>>>(x, y, n);
+}
+"""
+
+
+def negate_calls() -> list[Call]:
+    x = torch.randn(300)
+    return [Call({"x": x}, {"y": -x}, {"n": 300})]
+
+
+@needs_device
+@pytest.mark.parametrize("fault", [None, *WRONG])
+def test_a_broken_sample_is_noticed(
+    fault: str | None, builds: Builds, tmp_path: pathlib.Path
+) -> None:
+    source = NEGATE.replace(*WRONG[fault]) if fault else NEGATE
+    case = Case("negate", "void negate(const float* x, float* y, int64_t n)", None, negate_calls)
+    library = DEVICE.build(case.source(source), builds.support(), tmp_path / "build")
+    if fault is None:
+        evaluate(case, library)
+    else:
+        with pytest.raises(AssertionError):
+            evaluate(case, library)
+
+
+@needs_nvcc
+def test_a_sample_with_a_warning_does_not_compile(tmp_path: pathlib.Path) -> None:
+    block = Block("broken", 0, "cuda", (), "__global__ void f(float* y) { int unused; *y = 1; }\n")
+    with pytest.raises(BuildError, match="unused"):
+        compile_with_nvcc(NVCC or "", block, tmp_path)
+
+
+def test_a_missing_device_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    monkeypatch.setitem(os.environ, "KMOSAIC_BIN", str(tmp_path))
+    device: EmulatedDevice = emulated_device(NVCC)
+    assert device.missing is not None
