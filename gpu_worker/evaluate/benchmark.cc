@@ -58,7 +58,7 @@ std::vector<double> ScaleHints(const std::vector<const Value*>& values) {
           !IsFloating(*tensor.dtype) || tensor.elements == 0) {
         continue;
       }
-      double rms = ToleranceField(tensor, nullptr, {}).rms();
+      double rms = RootMeanSquare(tensor);
       squares[i] += rms * rms;
     }
   }

@@ -33,6 +33,8 @@ struct Comparison {
   // Largest error as a multiple of its tolerance, over everything compared; 1e9 stands
   // for more and for what has no size (a wrong NaN, a wrong integer).
   double worst_error_ratio = 0;
+  // Whether zeros in place of every tensor would pass as well; of use when PASSED.
+  bool zeros_pass = true;
 };
 
 // `expected64` has the structure of `expected`, or is null. Structure first (lists and

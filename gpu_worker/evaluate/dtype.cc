@@ -112,6 +112,36 @@ double Decode(DType dtype, const char* data, size_t index) {
   return 0;
 }
 
+void DecodeRange(DType dtype, const char* data, size_t first, size_t count, double* numbers) {
+  switch (dtype) {
+    case DType::kFloat64:
+    case DType::kComplex128:
+      std::memcpy(numbers, data + first * sizeof(double), count * sizeof(double));
+      return;
+    case DType::kFloat32:
+    case DType::kComplex64:
+      for (size_t i = 0; i < count; ++i) numbers[i] = Load<float>(data, first + i);
+      return;
+    case DType::kFloat16:
+      for (size_t i = 0; i < count; ++i) numbers[i] = HalfToDouble(Load<uint16_t>(data, first + i));
+      return;
+    case DType::kBFloat16:
+      for (size_t i = 0; i < count; ++i) {
+        numbers[i] = BFloat16ToDouble(Load<uint16_t>(data, first + i));
+      }
+      return;
+    default:
+      for (size_t i = 0; i < count; ++i) numbers[i] = Decode(dtype, data, first + i);
+  }
+}
+
+bool AllFinite(const double* numbers, size_t count) {
+  // x - x is NaN for what is not finite, and NaN stays in a sum.
+  double seen = 0;
+  for (size_t i = 0; i < count; ++i) seen += numbers[i] - numbers[i];
+  return seen == 0;
+}
+
 double RoundTo(DType dtype, double value) {
   switch (dtype) {
     case DType::kFloat32:
@@ -144,15 +174,11 @@ double UnitRoundoff(DType dtype) {
 }
 
 double HalfToDouble(uint16_t bits) {
-  int sign = (bits & 0x8000) != 0 ? -1 : 1;
-  int exponent = (bits >> 10) & 0x1F;
-  int fraction = bits & 0x3FF;
-  if (exponent == 0x1F) {
-    return fraction != 0 ? std::numeric_limits<double>::quiet_NaN()
-                         : sign * std::numeric_limits<double>::infinity();
-  }
-  if (exponent == 0) return sign * std::ldexp(fraction, -24);
-  return sign * std::ldexp(fraction + 0x400, exponent - 25);
+  uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16;
+  uint32_t rest = bits & 0x7FFF;
+  if (rest >= 0x7C00) return std::bit_cast<float>(sign | 0x7F800000 | (rest & 0x3FF) << 13);
+  // Exponents are 112 apart; the product makes subnormal numbers normal ones.
+  return std::bit_cast<float>(sign | rest << 13) * 0x1p112F;
 }
 
 double BFloat16ToDouble(uint16_t bits) {

@@ -44,6 +44,12 @@ size_t Components(DType dtype);
 // Integers beyond 2^53 lose their last bits; integers are compared by bytes.
 double Decode(DType dtype, const char* data, size_t index);
 
+// The `count` real numbers from the `first` on; as Decode gives each of them.
+void DecodeRange(DType dtype, const char* data, size_t first, size_t count, double* numbers);
+
+// Whether none of them is an infinity or NaN.
+bool AllFinite(const double* numbers, size_t count);
+
 // `value` rounded to nearest-even in a floating `dtype`, as a double (overflow gives
 // infinity). Other types return it as it is.
 double RoundTo(DType dtype, double value);

@@ -1,6 +1,7 @@
 #include "gpu_worker/evaluate/tolerance.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -54,20 +55,31 @@ ToleranceField::ToleranceField(const Tensor& expected, const Tensor* expected64,
   size_t finite = 0;
   for (size_t b = 0; b < blocks; ++b) {
     double sum = 0;
+    double errors = 0;
+    double excesses = 0;
+    double largest = 0;
+    size_t first = b * block_;
+    size_t length = std::min(size_ - first, block_);
+    std::array<double, kLargestBlock> references;
+    std::array<double, kLargestBlock> baselines;
+    Decode(first, length, references.data(), baselines.data());
+    bool all_finite = AllFinite(references.data(), length) && AllFinite(baselines.data(), length);
     size_t count = 0;
-    size_t end = std::min(size_, (b + 1) * block_);
-    for (size_t i = b * block_; i < end; ++i) {
-      double reference = Reference(i);
-      double baseline = Baseline(i);
-      if (!std::isfinite(reference) || !std::isfinite(baseline)) continue;
+    for (size_t i = 0; i < length; ++i) {
+      double reference = references[i];
+      double baseline = baselines[i];
+      if (!all_finite && (!std::isfinite(reference) || !std::isfinite(baseline))) continue;
       double error = std::abs(baseline - reference);
       double excess = std::max(0.0, error - unit_ * std::abs(reference));
       sum += reference * reference;
-      total_error += error * error;
-      total_excess += excess * excess;
-      block_error_[b] = std::max(block_error_[b], excess);
+      errors += error * error;
+      excesses += excess * excess;
+      largest = std::max(largest, excess);
       ++count;
     }
+    block_error_[b] = largest;
+    total_error += errors;
+    total_excess += excesses;
     block_rms_[b] = count == 0 ? 0 : std::sqrt(sum / static_cast<double>(count));
     total += sum;
     finite += count;
@@ -86,22 +98,51 @@ ToleranceField::ToleranceField(const Tensor& expected, const Tensor* expected64,
   }
 }
 
-double ToleranceField::Reference(size_t index) const {
-  return expected64_ == nullptr ? Baseline(index)
-                                : Decode(*expected64_->dtype, expected64_->bytes().data(), index);
+void ToleranceField::Decode(size_t first, size_t count, double* reference, double* baseline) const {
+  DecodeRange(*expected_.dtype, expected_.bytes().data(), first, count, baseline);
+  const Tensor& source = expected64_ == nullptr ? expected_ : *expected64_;
+  DecodeRange(*source.dtype, source.bytes().data(), first, count, reference);
 }
 
-double ToleranceField::Baseline(size_t index) const {
-  return Decode(*expected_.dtype, expected_.bytes().data(), index);
+ToleranceField::Bound ToleranceField::OfBlock(size_t index) const {
+  size_t block = index / block_;
+  return {2 * unit_, std::max(block_error_[block], error_floor_), accumulation_,
+          std::sqrt(block_rms_[block] * global_rms_)};
+}
+
+double ToleranceField::At(size_t index, double reference) const {
+  if (!std::isfinite(reference)) return std::numeric_limits<double>::infinity();
+  Bound bound = OfBlock(index);
+  double size = std::max(std::abs(reference), bound.size);
+  return bound.slope * std::abs(reference) +
+         kFactor * std::max(bound.error, bound.accumulation * size);
 }
 
 double ToleranceField::At(size_t index) const {
-  double reference = std::abs(Reference(index));
-  if (!std::isfinite(reference)) return std::numeric_limits<double>::infinity();
-  size_t block = index / block_;
-  double size = std::max(reference, std::sqrt(block_rms_[block] * global_rms_));
-  double error = std::max({block_error_[block], error_floor_, accumulation_ * size});
-  return 2 * unit_ * reference + kFactor * error;
+  double reference = 0;
+  double baseline = 0;
+  Decode(index, 1, &reference, &baseline);
+  return At(index, reference);
+}
+
+double RootMeanSquare(const Tensor& tensor) {
+  size_t size = static_cast<size_t>(tensor.elements) * Components(*tensor.dtype);
+  std::array<double, kLargestBlock> numbers;
+  double total = 0;
+  size_t finite = 0;
+  for (size_t first = 0; first < size; first += numbers.size()) {
+    size_t length = std::min(size - first, numbers.size());
+    DecodeRange(*tensor.dtype, tensor.bytes().data(), first, length, numbers.data());
+    bool all_finite = AllFinite(numbers.data(), length);
+    double sum = 0;
+    for (size_t i = 0; i < length; ++i) {
+      if (!all_finite && !std::isfinite(numbers[i])) continue;
+      sum += numbers[i] * numbers[i];
+      ++finite;
+    }
+    total += sum;
+  }
+  return finite == 0 ? 0 : std::sqrt(total / static_cast<double>(finite));
 }
 
 }  // namespace kmosaic

@@ -62,18 +62,26 @@ class ToleranceField {
   // (same shape) or null, then `expected` stands in for it and a is doubled.
   ToleranceField(const Tensor& expected, const Tensor* expected64, const ToleranceOptions& options);
 
-  // Real numbers in the tensor (elements, twice that for complex).
+  // Real numbers in the tensor (elements, twice that for complex), and how many of them
+  // share a block. A block's numbers are decoded at once, since tensors hold up to 10^9 of them.
   size_t size() const { return size_; }
-  // Reference in float64 and in the task's dtype.
-  double Reference(size_t index) const;
-  double Baseline(size_t index) const;
-  // Largest allowed distance for the `index`-th real number; infinite where the
-  // reference is not finite (those are compared by class).
+  size_t block_size() const { return block_; }
+  // Reference in float64 and in the task's dtype, for the `count` numbers from `first` on.
+  void Decode(size_t first, size_t count, double* reference, double* baseline) const;
+  // Largest allowed distance for the `index`-th real number, whose reference is given;
+  // infinite where the reference is not finite (those are compared by class).
+  double At(size_t index, double reference) const;
   double At(size_t index) const;
+  // The same within a block of finite references: slope |r| + 4 max(error, a max(|r|, size)).
+  struct Bound {
+    double slope = 0;
+    double error = 0;
+    double accumulation = 0;
+    double size = 0;
+  };
+  Bound OfBlock(size_t index) const;
   // Bound of ||y - r|| over the finite elements.
   double NormBound() const { return norm_bound_; }
-  // ||r|| / sqrt(n) over the finite elements.
-  double rms() const { return global_rms_; }
 
  private:
   const Tensor& expected_;
@@ -88,6 +96,9 @@ class ToleranceField {
   std::vector<double> block_rms_;
   std::vector<double> block_error_;
 };
+
+// ||x|| / sqrt(n) over the finite elements of a floating tensor; 0 for one without any.
+double RootMeanSquare(const Tensor& tensor);
 
 // "a" of the formula above.
 double AccumulationError(DType dtype, const ToleranceOptions& options);

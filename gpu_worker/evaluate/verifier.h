@@ -82,7 +82,7 @@ class Verifier {
   // INVALID_TASK when outputs of zeros passed all cases so far.
   Conclusion ConcludeTask() const;
   // Whether outputs that took no work would pass this case.
-  void JudgeTask(const TaskCase& task_case);
+  void JudgeTask(const Comparison& passed);
   void MeasureScales(const TaskCase& task_case);
   bool IsSecret(const TaskCase& task_case) const {
     return task_case.weight_seed.has_value() || public_.count(task_case.seed) == 0;

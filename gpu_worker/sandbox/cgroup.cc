@@ -7,8 +7,6 @@
 
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -19,6 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "common/base/status.h"
+#include "gpu_worker/sandbox/kernel_file.h"
 #include "gpu_worker/sandbox/process_tree.h"
 
 namespace kmosaic {
@@ -26,11 +25,6 @@ namespace {
 
 constexpr char kPrefix[] = "kmosaic-";
 constexpr char kLeaf[] = "kmosaic-main";
-
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path);
-  return std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
-}
 
 absl::Status WriteFile(const std::string& path, const std::string& text) {
   UniqueFd fd(open(path.c_str(), O_WRONLY | O_CLOEXEC));
@@ -67,7 +61,8 @@ std::vector<Mount> ParseMountinfo(const std::string& text) {
     size_t dash = 6;
     while (dash < fields.size() && fields[dash] != "-") ++dash;
     if (dash + 3 >= fields.size()) continue;
-    mounts.push_back({fields[3], fields[4], fields[dash + 1], absl::StrSplit(fields[dash + 3], ',')});
+    mounts.push_back(
+        {fields[3], fields[4], fields[dash + 1], absl::StrSplit(fields[dash + 3], ',')});
   }
   return mounts;
 }
@@ -75,7 +70,8 @@ std::vector<Mount> ParseMountinfo(const std::string& text) {
 // The folder of `group` (a path in the hierarchy) under `mount`.
 std::string FolderOf(const Mount& mount, const std::string& group) {
   std::string inner = group;
-  if (mount.root != "/" && absl::StartsWith(inner, mount.root)) inner = inner.substr(mount.root.size());
+  if (mount.root != "/" && absl::StartsWith(inner, mount.root))
+    inner = inner.substr(mount.root.size());
   // Outside of this cgroup namespace: the top that we can see.
   if (absl::StartsWith(inner, "/..")) inner.clear();
   if (inner == "/") inner.clear();
@@ -83,7 +79,7 @@ std::string FolderOf(const Mount& mount, const std::string& group) {
 }
 
 void KillAll(const std::string& folder) {
-  for (absl::string_view line : absl::StrSplit(ReadFile(folder + "/cgroup.procs"), '\n')) {
+  for (absl::string_view line : absl::StrSplit(ReadKernelFile(folder + "/cgroup.procs"), '\n')) {
     pid_t pid;
     if (absl::SimpleAtoi(line, &pid) && pid > 0) kill(pid, SIGKILL);
   }
@@ -144,19 +140,19 @@ absl::Status PrepareCgroups(const CgroupPlace& place) {
   }
   const std::string& own = place.memory;
   std::set<std::string> there =
-      absl::StrSplit(ReadFile(own + "/cgroup.controllers"), absl::ByAnyChar(" \n"));
+      absl::StrSplit(ReadKernelFile(own + "/cgroup.controllers"), absl::ByAnyChar(" \n"));
   if (there.count("memory") == 0 || there.count("pids") == 0) {
     return absl::FailedPreconditionError(
         absl::StrCat(own, " has no memory and pids controllers (systemd: Delegate=yes)"));
   }
   std::set<std::string> shared =
-      absl::StrSplit(ReadFile(own + "/cgroup.subtree_control"), absl::ByAnyChar(" \n"));
+      absl::StrSplit(ReadKernelFile(own + "/cgroup.subtree_control"), absl::ByAnyChar(" \n"));
   if (shared.count("memory") != 0 && shared.count("pids") != 0) return absl::OkStatus();
   std::map<pid_t, ProcessInfo> processes = ListProcesses();
   std::vector<pid_t> family = Descendants(processes, getpid());
   std::set<pid_t> ours(family.begin(), family.end());
   std::vector<pid_t> members;
-  for (absl::string_view line : absl::StrSplit(ReadFile(own + "/cgroup.procs"), '\n')) {
+  for (absl::string_view line : absl::StrSplit(ReadKernelFile(own + "/cgroup.procs"), '\n')) {
     pid_t pid;
     if (absl::SimpleAtoi(line, &pid)) members.push_back(pid);
   }
@@ -192,7 +188,8 @@ absl::StatusOr<Cgroup> Cgroup::Create(const CgroupPlace& place, const std::strin
   std::string memory = absl::StrCat(place.memory, "/", name);
   std::string pids = absl::StrCat(place.pids, "/", name);
   if (place.version == 1) {
-    KMOSAIC_RETURN_IF_ERROR(WriteFile(memory + "/memory.limit_in_bytes", absl::StrCat(memory_bytes)));
+    KMOSAIC_RETURN_IF_ERROR(
+        WriteFile(memory + "/memory.limit_in_bytes", absl::StrCat(memory_bytes)));
     // Absent where the kernel does not account swap.
     if (access((memory + "/memory.memsw.limit_in_bytes").c_str(), W_OK) == 0) {
       KMOSAIC_RETURN_IF_ERROR(
@@ -237,7 +234,7 @@ void Cgroup::Remove() {
 uint64_t Cgroup::MemoryKills() const {
   for (const std::string& folder : folders_) {
     std::string text =
-        ReadFile(folder + (version_ == 1 ? "/memory.oom_control" : "/memory.events"));
+        ReadKernelFile(folder + (version_ == 1 ? "/memory.oom_control" : "/memory.events"));
     if (!text.empty()) return KeyedValue(text, "oom_kill");
   }
   return 0;
@@ -245,7 +242,7 @@ uint64_t Cgroup::MemoryKills() const {
 
 uint64_t Cgroup::RefusedForks() const {
   for (const std::string& folder : folders_) {
-    std::string text = ReadFile(folder + "/pids.events");
+    std::string text = ReadKernelFile(folder + "/pids.events");
     if (!text.empty()) return KeyedValue(text, "max");
   }
   return 0;
@@ -255,7 +252,7 @@ uint64_t Cgroup::PeakBytes() const {
   for (const std::string& folder : folders_) {
     uint64_t bytes;
     std::string text =
-        ReadFile(folder + (version_ == 1 ? "/memory.max_usage_in_bytes" : "/memory.peak"));
+        ReadKernelFile(folder + (version_ == 1 ? "/memory.max_usage_in_bytes" : "/memory.peak"));
     if (absl::SimpleAtoi(text, &bytes)) return bytes;
   }
   return 0;

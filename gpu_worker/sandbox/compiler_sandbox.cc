@@ -77,10 +77,24 @@ bool HasFileOfSize(const std::string& directory, uint64_t bytes) {
 
 std::vector<std::string> BubblewrapArguments(const std::string& bwrap,
                                              const SandboxedCommand& command) {
-  std::vector<std::string> arguments = {
-      bwrap, "--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts",
-      "--unshare-cgroup-try", "--disable-userns", "--uid", "65534", "--gid", "65534", "--hostname",
-      "sandbox", "--die-with-parent", "--new-session", "--cap-drop", "ALL"};
+  std::vector<std::string> arguments = {bwrap,
+                                        "--unshare-user",
+                                        "--unshare-pid",
+                                        "--unshare-net",
+                                        "--unshare-ipc",
+                                        "--unshare-uts",
+                                        "--unshare-cgroup-try",
+                                        "--disable-userns",
+                                        "--uid",
+                                        "65534",
+                                        "--gid",
+                                        "65534",
+                                        "--hostname",
+                                        "sandbox",
+                                        "--die-with-parent",
+                                        "--new-session",
+                                        "--cap-drop",
+                                        "ALL"};
   // The system's folders as they are: directories, or links into /usr.
   for (const char* name : {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64"}) {
     std::error_code error;
@@ -90,11 +104,30 @@ std::vector<std::string> BubblewrapArguments(const std::string& bwrap,
       Add(arguments, {"--ro-bind-try", name, name});
     }
   }
-  Add(arguments, {"--dir", "/etc", "--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache",
-                  "--ro-bind-try", "/etc/alternatives", "/etc/alternatives", "--proc", "/proc",
-                  "--dev", "/dev", "--size", absl::StrCat(command.tmp_bytes), "--tmpfs", "/dev/shm",
-                  "--remount-ro", "/dev", "--size", absl::StrCat(command.tmp_bytes), "--perms",
-                  "1777", "--tmpfs", "/tmp"});
+  Add(arguments, {"--dir",
+                  "/etc",
+                  "--ro-bind-try",
+                  "/etc/ld.so.cache",
+                  "/etc/ld.so.cache",
+                  "--ro-bind-try",
+                  "/etc/alternatives",
+                  "/etc/alternatives",
+                  "--proc",
+                  "/proc",
+                  "--dev",
+                  "/dev",
+                  "--size",
+                  absl::StrCat(command.tmp_bytes),
+                  "--tmpfs",
+                  "/dev/shm",
+                  "--remount-ro",
+                  "/dev",
+                  "--size",
+                  absl::StrCat(command.tmp_bytes),
+                  "--perms",
+                  "1777",
+                  "--tmpfs",
+                  "/tmp"});
   for (const std::string& path : command.readable) Add(arguments, {"--ro-bind", path, path});
   Add(arguments, {"--bind", command.directory, command.directory, "--remount-ro", "/", "--chdir",
                   command.directory, "--clearenv"});
@@ -105,8 +138,8 @@ std::vector<std::string> BubblewrapArguments(const std::string& bwrap,
   };
   for (const char* variable : kEnvironment) set(variable);
   for (const std::string& variable : command.env) set(variable);
-  Add(arguments, {"--seccomp", absl::StrCat(kSeccompFd), "--json-status-fd",
-                  absl::StrCat(kStatusFd), "--"});
+  Add(arguments,
+      {"--seccomp", absl::StrCat(kSeccompFd), "--json-status-fd", absl::StrCat(kStatusFd), "--"});
   arguments.insert(arguments.end(), command.argv.begin(), command.argv.end());
   return arguments;
 }
@@ -232,8 +265,9 @@ absl::StatusOr<CommandOutcome> CompilerSandbox::Run(const SandboxedCommand& comm
       outcome.signal_number = outcome.exit_code - 128;
     }
   }
-  outcome.file_limit = outcome.signal_number == SIGXFSZ ||
-                       (outcome.exit_code != 0 && HasFileOfSize(command.directory, command.file_bytes));
+  outcome.file_limit =
+      outcome.signal_number == SIGXFSZ ||
+      (outcome.exit_code != 0 && HasFileOfSize(command.directory, command.file_bytes));
   if (!unsandboxed_ && !killed && !excess) {
     (void)status_text.Drain(status.first.get());
     BubblewrapStatus told = ParseStatus(status_text.Text());

@@ -106,8 +106,8 @@ absl::StatusOr<bool> FrameReader::Read(int socket) {
   std::memcpy(words, header_.data(), sizeof words);
   size_t size = le32toh(words[0]);
   if (size > max_json_bytes_) {
-    return absl::DataLossError(absl::StrCat("a frame of ", size, " bytes; at most ",
-                                            max_json_bytes_, " are taken"));
+    return absl::DataLossError(
+        absl::StrCat("a frame of ", size, " bytes; at most ", max_json_bytes_, " are taken"));
   }
   if (le32toh(words[1]) != fds_.size()) {
     return absl::DataLossError(absl::StrCat("a frame that names ", le32toh(words[1]),
@@ -128,8 +128,9 @@ absl::StatusOr<bool> FrameReader::Read(int socket) {
     if (count == 0) return PeerGone();
     body_received_ += static_cast<size_t>(count);
   }
-  frame_.message = nlohmann::json::parse(body_.begin(), body_.begin() + static_cast<ptrdiff_t>(size),
-                                         nullptr, /*allow_exceptions=*/false);
+  frame_.message =
+      nlohmann::json::parse(body_.begin(), body_.begin() + static_cast<ptrdiff_t>(size), nullptr,
+                            /*allow_exceptions=*/false);
   frame_.fds = std::move(fds_);
   fds_.clear();
   header_.clear();

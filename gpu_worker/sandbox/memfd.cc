@@ -13,8 +13,8 @@ absl::StatusOr<UniqueFd> SealedMemfd(const std::string& name, std::string_view b
   UniqueFd fd(memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.valid()) return ErrnoStatus(errno, "memfd_create " + name);
   for (size_t done = 0; done < bytes.size();) {
-    ssize_t written = pwrite(fd.get(), bytes.data() + done, bytes.size() - done,
-                             static_cast<off_t>(done));
+    ssize_t written =
+        pwrite(fd.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) return ErrnoStatus(errno, "write memfd " + name);
     done += static_cast<size_t>(written);

@@ -6,12 +6,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <fstream>
 #include <iterator>
 #include <map>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "gpu_worker/sandbox/kernel_file.h"
 #include "gpu_worker/sandbox/process_tree.h"
 #include "gpu_worker/sandbox/unique_fd.h"
 
@@ -19,11 +19,6 @@ namespace kmosaic {
 namespace {
 
 constexpr auto kWatchInterval = std::chrono::milliseconds(20);
-
-std::string ReadFile(const char* path) {
-  std::ifstream file(path);
-  return std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
-}
 
 class CgroupGroup : public GuardedGroup {
  public:
@@ -201,7 +196,8 @@ absl::StatusOr<std::unique_ptr<GuardedGroup>> WatchdogGuard::NewGroup(uint64_t m
 
 // A place where a group can really be made, tried.
 absl::StatusOr<CgroupPlace> UsableCgroups() {
-  auto place = LocateCgroups(ReadFile("/proc/self/cgroup"), ReadFile("/proc/self/mountinfo"));
+  auto place =
+      LocateCgroups(ReadKernelFile("/proc/self/cgroup"), ReadKernelFile("/proc/self/mountinfo"));
   if (!place.ok()) return place.status();
   if (absl::Status prepared = PrepareCgroups(*place); !prepared.ok()) return prepared;
   SweepCgroups(*place);

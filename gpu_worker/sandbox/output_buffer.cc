@@ -49,14 +49,15 @@ std::string OutputBuffer::Text() const {
   if (dropped_bytes() == 0) return ToValidUtf8(head_ + tail_);
   // Begin the tail on a character boundary.
   size_t start = 0;
-  while (start < tail_.size() && start < 3 && (static_cast<unsigned char>(tail_[start]) & 0xC0) == 0x80) {
+  while (start < tail_.size() && start < 3 &&
+         (static_cast<unsigned char>(tail_[start]) & 0xC0) == 0x80) {
     ++start;
   }
   // A last character that was cut becomes one replacement character: leave it out.
   std::string head = ToValidUtf8(head_);
   if (absl::EndsWith(head, kReplacement)) head.resize(head.size() - kReplacement.size());
-  return absl::StrCat(head, "\n[... ", dropped_bytes(),
-                      " bytes left out ...]\n", ToValidUtf8(std::string_view(tail_).substr(start)));
+  return absl::StrCat(head, "\n[... ", dropped_bytes(), " bytes left out ...]\n",
+                      ToValidUtf8(std::string_view(tail_).substr(start)));
 }
 
 }  // namespace kmosaic

@@ -2,21 +2,15 @@
 
 #include <cctype>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "gpu_worker/sandbox/kernel_file.h"
 
 namespace kmosaic {
 namespace {
-
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path);
-  return std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
-}
 
 // Of the lines "Name:   123 kB" whose names are given, in bytes.
 uint64_t SumOfLines(const std::string& text, std::initializer_list<const char*> names) {
@@ -59,7 +53,7 @@ absl::StatusOr<ProcessInfo> ParseStat(const std::string& text) {
 }
 
 absl::StatusOr<ProcessInfo> ReadProcess(pid_t pid) {
-  std::string text = ReadFile(absl::StrCat("/proc/", pid, "/stat"));
+  std::string text = ReadKernelFile(absl::StrCat("/proc/", pid, "/stat"));
   if (text.empty()) return absl::NotFoundError(absl::StrCat("no process ", pid));
   return ParseStat(text);
 }
@@ -89,11 +83,12 @@ std::vector<pid_t> Descendants(const std::map<pid_t, ProcessInfo>& processes, pi
 }
 
 uint64_t OwnMemoryBytes(pid_t pid) {
-  return SumOfLines(ReadFile(absl::StrCat("/proc/", pid, "/status")), {"RssAnon:", "RssShmem:"});
+  return SumOfLines(ReadKernelFile(absl::StrCat("/proc/", pid, "/status")),
+                    {"RssAnon:", "RssShmem:"});
 }
 
 std::optional<uint64_t> ProportionalMemoryBytes(pid_t pid) {
-  std::string text = ReadFile(absl::StrCat("/proc/", pid, "/smaps_rollup"));
+  std::string text = ReadKernelFile(absl::StrCat("/proc/", pid, "/smaps_rollup"));
   if (text.find("Pss_Anon:") == std::string::npos) return std::nullopt;
   return SumOfLines(text, {"Pss_Anon:", "Pss_Shmem:"});
 }

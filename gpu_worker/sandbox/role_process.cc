@@ -115,12 +115,23 @@ void RoleProcess::ReadStatus() {
       std::memcpy(&number, bytes + 1, sizeof number);
     }
     switch (bytes[0]) {
-      case 'P': pid_ = number; break;
-      case 'R': ready_ = true; break;
-      case 'E': enter_error_.assign(bytes + 1, static_cast<size_t>(count) - 1); break;
-      case 'X': role_status_ = number; break;
-      case 'Z': init_status_ = number; break;
-      default: break;
+      case 'P':
+        pid_ = number;
+        break;
+      case 'R':
+        ready_ = true;
+        break;
+      case 'E':
+        enter_error_.assign(bytes + 1, static_cast<size_t>(count) - 1);
+        break;
+      case 'X':
+        role_status_ = number;
+        break;
+      case 'Z':
+        init_status_ = number;
+        break;
+      default:
+        break;
     }
   }
 }
@@ -199,13 +210,13 @@ void RoleProcess::Finish(std::optional<RoleFailure> cause) {
   bool hides_excess = own_end || cause->kind == Kind::kDeadline;
   uint64_t value;
   if (excess && hides_excess) {
-    failure_ = *excess == Excess::kMemory
-                   ? RoleFailure{Kind::kMemory, 0, 0,
-                                 absl::StrCat("used more than ", limits_.memory_bytes,
-                                              " bytes of memory")}
-                   : RoleFailure{Kind::kProcessLimit, 0, 0,
-                                 absl::StrCat("started more than ", limits_.processes,
-                                              " processes and threads")};
+    failure_ =
+        *excess == Excess::kMemory
+            ? RoleFailure{Kind::kMemory, 0, 0,
+                          absl::StrCat("used more than ", limits_.memory_bytes, " bytes of memory")}
+            : RoleFailure{
+                  Kind::kProcessLimit, 0, 0,
+                  absl::StrCat("started more than ", limits_.processes, " processes and threads")};
   } else if (own_end && read(cancel_.get(), &value, sizeof value) > 0) {
     failure_ = RoleFailure{Kind::kCancelled, 0, 0, "killed on request"};
   } else if (own_end) {
@@ -264,16 +275,22 @@ RoleFailure RoleProcess::OwnEnd() const {
 absl::Status RoleProcess::FailureStatus() const {
   const std::string& detail = failure_->detail;
   switch (failure_->kind) {
-    case Kind::kDeadline: return absl::DeadlineExceededError(detail);
+    case Kind::kDeadline:
+      return absl::DeadlineExceededError(detail);
     case Kind::kExited:
-    case Kind::kSignaled: return absl::AbortedError(detail);
+    case Kind::kSignaled:
+      return absl::AbortedError(detail);
     case Kind::kMemory:
     case Kind::kProcessLimit:
     case Kind::kOutputLimit:
-    case Kind::kDiskLimit: return absl::ResourceExhaustedError(detail);
-    case Kind::kProtocol: return absl::DataLossError(detail);
-    case Kind::kCancelled: return absl::CancelledError(detail);
-    case Kind::kInfrastructure: return absl::UnavailableError(detail);
+    case Kind::kDiskLimit:
+      return absl::ResourceExhaustedError(detail);
+    case Kind::kProtocol:
+      return absl::DataLossError(detail);
+    case Kind::kCancelled:
+      return absl::CancelledError(detail);
+    case Kind::kInfrastructure:
+      return absl::UnavailableError(detail);
   }
   return absl::InternalError(detail);
 }

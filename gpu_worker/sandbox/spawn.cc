@@ -28,12 +28,18 @@ struct Failure {
 
 const char* StepName(Step step) {
   switch (step) {
-    case Step::kParent: return "the parent ended";
-    case Step::kFds: return "descriptors";
-    case Step::kGroup: return "join the control group";
-    case Step::kLimit: return "setrlimit";
-    case Step::kDirectory: return "chdir";
-    case Step::kExec: return "exec";
+    case Step::kParent:
+      return "the parent ended";
+    case Step::kFds:
+      return "descriptors";
+    case Step::kGroup:
+      return "join the control group";
+    case Step::kLimit:
+      return "setrlimit";
+    case Step::kDirectory:
+      return "chdir";
+    case Step::kExec:
+      return "exec";
   }
   return "";
 }

@@ -31,14 +31,17 @@ constexpr absl::Duration kMaxBackoff = absl::Seconds(30);
 
 // What programs on any distribution need to load their libraries. What is absent is left
 // out.
-constexpr const char* kSystemPaths[] = {"/usr",   "/bin",   "/sbin",           "/lib",
-                                        "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives"};
+constexpr const char* kSystemPaths[] = {
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives"};
 
 const char* KindName(RoleKind kind) {
   switch (kind) {
-    case RoleKind::kCollect: return "collect";
-    case RoleKind::kReference: return "reference";
-    case RoleKind::kCandidate: return "candidate";
+    case RoleKind::kCollect:
+      return "collect";
+    case RoleKind::kReference:
+      return "reference";
+    case RoleKind::kCandidate:
+      return "candidate";
   }
   return "";
 }
@@ -87,9 +90,9 @@ Zygote::Zygote(ZygoteOptions options, MemoryGuard* guard, UniqueFd seccomp)
 absl::StatusOr<std::unique_ptr<Zygote>> Zygote::Start(ZygoteOptions options, MemoryGuard* guard) {
   auto python = FindProgram(options.python);
   if (!python.ok()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the Python interpreter ", options.python, " is not there: ",
-                     std::string(python.status().message()), "; set one that has torch"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the Python interpreter ", options.python,
+        " is not there: ", std::string(python.status().message()), "; set one that has torch"));
   }
   options.python = *python;
   KMOSAIC_ASSIGN_OR_RETURN(UniqueFd seccomp, MakeSeccompProgram());
@@ -176,8 +179,12 @@ absl::StatusOr<Zygote::Instance> Zygote::StartInstance() const {
                   options_.enter_library,
                   "--readable",
                   readable.dump()};
-  request.env = {"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/tmp", "TMPDIR=/tmp", "LANG=C.UTF-8",
-                 "OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1"};
+  request.env = {"PATH=/usr/local/bin:/usr/bin:/bin",
+                 "HOME=/tmp",
+                 "TMPDIR=/tmp",
+                 "LANG=C.UTF-8",
+                 "OMP_NUM_THREADS=1",
+                 "MKL_NUM_THREADS=1"};
   request.env.insert(request.env.end(), options_.env.begin(), options_.env.end());
   request.working_directory = "/";
   request.fds = {{null.get(), 0},
@@ -190,16 +197,15 @@ absl::StatusOr<Zygote::Instance> Zygote::StartInstance() const {
   control.second.Reset();
   output.second.Reset();
 
-  auto hello = Receive(instance.control.get(), absl::Now() + options_.start_timeout,
-                       stop_.get());
+  auto hello = Receive(instance.control.get(), absl::Now() + options_.start_timeout, stop_.get());
   if (!hello.ok()) {
     syscall(SYS_pidfd_send_signal, instance.process.pidfd.get(), SIGKILL, nullptr, 0);
     Reap(instance.process.pid);
     OutputBuffer printed(8192, 8192);
     (void)printed.Drain(instance.output.get());
-    return absl::UnavailableError(
-        absl::StrCat(options_.python, " with ", options_.harness_dir, "/zygote.py did not start: ",
-                     std::string(hello.status().message()), "\n", printed.Text()));
+    return absl::UnavailableError(absl::StrCat(
+        options_.python, " with ", options_.harness_dir,
+        "/zygote.py did not start: ", std::string(hello.status().message()), "\n", printed.Text()));
   }
   const nlohmann::json& message = hello->message;
   instance.info.python = message.value("python", "");
@@ -289,8 +295,8 @@ absl::StatusOr<std::unique_ptr<RoleProcess>> Zygote::Fork(
       bool up = changed_.wait_for(lock, absl::ToChronoMilliseconds(options_.start_timeout),
                                   [&] { return instance_ && !broken_; });
       if (!up) {
-        return absl::UnavailableError(absl::StrCat("no Python process to fork from: ",
-                                                   std::string(last_start_.message())));
+        return absl::UnavailableError(
+            absl::StrCat("no Python process to fork from: ", std::string(last_start_.message())));
       }
       last = Request(message, fds);
       // Its thread sees it go and starts another.

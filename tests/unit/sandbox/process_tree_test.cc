@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "gpu_worker/sandbox/kernel_file.h"
 #include "gpu_worker/sandbox/spawn.h"
 
 namespace kmosaic {
@@ -25,6 +26,12 @@ TEST_CASE("text that is no stat file is refused") {
   for (const char* text : {"", "77", "77 (x", "77 (x) R 1", "x (y) R 1 2 3"}) {
     CHECK_FALSE(ParseStat(text).ok());
   }
+}
+
+TEST_CASE("a file that opens but cannot be read is empty, as when its process has just ended") {
+  CHECK(ReadKernelFile("/proc/self").empty());  // EISDIR from read
+  CHECK(ReadKernelFile("/proc/no-such-process/stat").empty());
+  CHECK(ReadKernelFile("/proc/self/stat").find('(') != std::string::npos);
 }
 
 TEST_CASE("descendants are found through all generations") {
