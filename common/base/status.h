@@ -25,8 +25,8 @@ absl::Status ErrnoStatus(int error_number, std::string_view what);
 }  // namespace kmosaic
 
 // Returns from the enclosing function when `expr` is a status that is not OK.
-#define KMOSAIC_RETURN_IF_ERROR(expr)                         \
-  do {                                                        \
+#define KMOSAIC_RETURN_IF_ERROR(expr)                                 \
+  do {                                                                \
     if (absl::Status status_ = (expr); !status_.ok()) return status_; \
   } while (false)
 

@@ -81,17 +81,15 @@ void Options::Add(const std::string& name, std::string* target, const std::strin
 }
 
 void Options::Add(const std::string& name, int64_t* target, const std::string& help) {
-  impl_->DeclareScalar(name, "integer", absl::StrCat(*target), help,
-                       [target](const std::string& text) {
-                         return CLI::detail::lexical_cast(text, *target);
-                       });
+  impl_->DeclareScalar(
+      name, "integer", absl::StrCat(*target), help,
+      [target](const std::string& text) { return CLI::detail::lexical_cast(text, *target); });
 }
 
 void Options::Add(const std::string& name, double* target, const std::string& help) {
-  impl_->DeclareScalar(name, "number", absl::StrCat(*target), help,
-                       [target](const std::string& text) {
-                         return CLI::detail::lexical_cast(text, *target);
-                       });
+  impl_->DeclareScalar(
+      name, "number", absl::StrCat(*target), help,
+      [target](const std::string& text) { return CLI::detail::lexical_cast(text, *target); });
 }
 
 void Options::Add(const std::string& name, bool* target, const std::string& help) {
@@ -101,38 +99,40 @@ void Options::Add(const std::string& name, bool* target, const std::string& help
 }
 
 void Options::Add(const std::string& name, absl::Duration* target, const std::string& help) {
-  impl_->DeclareScalar(name, "duration", absl::FormatDuration(*target), help,
-                       [target](const std::string& text) {
-                         return absl::ParseDuration(text, target) && *target >= absl::ZeroDuration();
-                       });
+  impl_->DeclareScalar(
+      name, "duration", absl::FormatDuration(*target), help, [target](const std::string& text) {
+        return absl::ParseDuration(text, target) && *target >= absl::ZeroDuration();
+      });
 }
 
 void Options::Add(const std::string& name, std::map<std::string, std::string>* target,
                   const std::string& help) {
   std::string default_text = absl::StrJoin(*target, ",", absl::PairFormatter("="));
-  impl_->Declare(name, "KEY=VALUE", default_text, help,
-                 [name, target](const CLI::results_t& values) {
-                   target->clear();
-                   for (const std::string& value : values) {
-                     size_t equals = value.find('=');
-                     if (equals == 0 || equals == std::string::npos) {
-                       throw CLI::ValidationError("--" + name, "\"" + value + "\" is not KEY=VALUE");
-                     }
-                     (*target)[value.substr(0, equals)] = value.substr(equals + 1);
-                   }
-                   return true;
-                 })
+  impl_
+      ->Declare(name, "KEY=VALUE", default_text, help,
+                [name, target](const CLI::results_t& values) {
+                  target->clear();
+                  for (const std::string& value : values) {
+                    size_t equals = value.find('=');
+                    if (equals == 0 || equals == std::string::npos) {
+                      throw CLI::ValidationError("--" + name, "\"" + value + "\" is not KEY=VALUE");
+                    }
+                    (*target)[value.substr(0, equals)] = value.substr(equals + 1);
+                  }
+                  return true;
+                })
       ->expected(1, CLI::detail::expected_max_vector_size)
       ->delimiter(',');
 }
 
 void Options::Add(const std::string& name, std::vector<std::string>* target,
                   const std::string& help) {
-  impl_->Declare(name, "list", absl::StrJoin(*target, ","), help,
-                 [target](const CLI::results_t& values) {
-                   *target = values;
-                   return true;
-                 })
+  impl_
+      ->Declare(name, "list", absl::StrJoin(*target, ","), help,
+                [target](const CLI::results_t& values) {
+                  *target = values;
+                  return true;
+                })
       ->expected(1, CLI::detail::expected_max_vector_size)
       ->delimiter(',');
 }
@@ -152,10 +152,10 @@ std::optional<int> Options::Parse(int argc, const char* const* argv) {
 }
 
 std::string Options::Markdown() const {
-  std::string text = absl::StrCat("## ", impl_->app.get_name(), "\n\n",
-                                  impl_->app.get_description(),
-                                  "\n\n| flag | environment | YAML key | type | default | meaning |\n"
-                                  "|---|---|---|---|---|---|\n");
+  std::string text =
+      absl::StrCat("## ", impl_->app.get_name(), "\n\n", impl_->app.get_description(),
+                   "\n\n| flag | environment | YAML key | type | default | meaning |\n"
+                   "|---|---|---|---|---|---|\n");
   for (const Declared& option : impl_->declared) {
     absl::StrAppend(&text, "| `--", option.name, "` | `", EnvironmentName(option.name), "` | `",
                     YamlKey(option.name), "` | ", option.type, " | ",

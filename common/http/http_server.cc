@@ -29,8 +29,7 @@ class HttplibServer : public HttpServer {
       response.set_content(healthy ? "ok\n" : "not healthy\n", "text/plain");
     });
     for (const auto& [path, handler] : options_.handlers) {
-      server_.Get(path, [&handler = handler](const httplib::Request&,
-                                             httplib::Response& response) {
+      server_.Get(path, [&handler = handler](const httplib::Request&, httplib::Response& response) {
         HttpReply reply = handler();
         response.status = reply.status;
         response.set_content(reply.body, reply.content_type);

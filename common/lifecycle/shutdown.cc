@@ -44,8 +44,7 @@ struct ShutdownSignals::Impl {
   }
 };
 
-ShutdownSignals::ShutdownSignals(std::function<void()> on_drain)
-    : impl_(std::make_unique<Impl>()) {
+ShutdownSignals::ShutdownSignals(std::function<void()> on_drain) : impl_(std::make_unique<Impl>()) {
   impl_->on_drain = std::move(on_drain);
   signal(SIGPIPE, SIG_IGN);
   sigset_t set = HandledSignals();

@@ -6,8 +6,7 @@
 
 namespace kmosaic {
 
-Metrics::Metrics(const std::string& process)
-    : registry_(std::make_shared<prometheus::Registry>()) {
+Metrics::Metrics(const std::string& process) : registry_(std::make_shared<prometheus::Registry>()) {
   Gauge("kmosaic_build_info", "Version of the running program; the value is always 1.")
       .Add({{"process", process}, {"version", kVersion}})
       .Set(1);

@@ -28,8 +28,7 @@ std::string SignGrant(const Grant& grant, std::string_view key) {
 }
 
 absl::StatusOr<Grant> VerifyGrant(std::string_view text, std::string_view key, absl::Time now) {
-  std::vector<std::string> parts =
-      absl::StrSplit(absl::string_view(text.data(), text.size()), '.');
+  std::vector<std::string> parts = absl::StrSplit(absl::string_view(text.data(), text.size()), '.');
   std::string decoded;
   if (parts.size() != 2 || !absl::WebSafeBase64Unescape(parts[0], &decoded)) {
     return absl::PermissionDeniedError("grant is malformed");
@@ -45,8 +44,8 @@ absl::StatusOr<Grant> VerifyGrant(std::string_view text, std::string_view key, a
   grant.role = ParseRole(json.value("role", "")).value_or(v1::ROLE_UNSPECIFIED);
   grant.expires = absl::FromUnixMillis(json.value("expires", int64_t{0}));
   if (now > grant.expires + kClockTolerance) {
-    return absl::PermissionDeniedError(
-        absl::StrCat("grant of slot ", grant.slot, " expired at ", absl::FormatTime(grant.expires)));
+    return absl::PermissionDeniedError(absl::StrCat("grant of slot ", grant.slot, " expired at ",
+                                                    absl::FormatTime(grant.expires)));
   }
   return grant;
 }

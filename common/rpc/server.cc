@@ -34,8 +34,8 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const Options& optio
   result->grace_ = options.grace;
   result->server_ = builder.BuildAndStart();
   if (result->server_ == nullptr) {
-    return absl::UnavailableError(absl::StrCat("cannot listen on ", options.listen,
-                                               ": it may be taken; give another address or port 0"));
+    return absl::UnavailableError(absl::StrCat(
+        "cannot listen on ", options.listen, ": it may be taken; give another address or port 0"));
   }
   if (absl::StartsWith(options.listen, "unix:")) {
     result->target_ = options.listen;

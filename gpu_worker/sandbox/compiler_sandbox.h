@@ -70,7 +70,8 @@ class CompilerSandbox {
   bool unsandboxed() const { return unsandboxed_; }
 
  private:
-  CompilerSandbox(MemoryGuard* guard, bool unsandboxed) : guard_(guard), unsandboxed_(unsandboxed) {}
+  CompilerSandbox(MemoryGuard* guard, bool unsandboxed)
+      : guard_(guard), unsandboxed_(unsandboxed) {}
 
   MemoryGuard* const guard_;
   const bool unsandboxed_;

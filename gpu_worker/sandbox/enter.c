@@ -46,8 +46,8 @@ static void send_wait_status(int fd, char kind, int32_t value) {
   send_status(fd, message, sizeof message);
 }
 
-__attribute__((format(printf, 2, 3), noreturn)) static void fail(int status_fd,
-                                                                 const char* format, ...) {
+__attribute__((format(printf, 2, 3), noreturn)) static void fail(int status_fd, const char* format,
+                                                                 ...) {
   char message[1500];
   message[0] = 'E';
   va_list arguments;
@@ -172,7 +172,8 @@ static void bind_path(int status_fd, const char* path, int read_only) {
   }
   make_parents(status_fd, to);
   if (S_ISDIR(info.stx_mode)) {
-    if (mkdir(to, 0755) < 0 && errno != EEXIST) fail(status_fd, "mkdir %s: %s", path, strerror(errno));
+    if (mkdir(to, 0755) < 0 && errno != EEXIST)
+      fail(status_fd, "mkdir %s: %s", path, strerror(errno));
   } else {
     int fd = open(to, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (fd < 0) fail(status_fd, "create %s: %s", path, strerror(errno));
@@ -182,8 +183,8 @@ static void bind_path(int status_fd, const char* path, int read_only) {
     fail(status_fd, "bind mount of %s: %s", path, strerror(errno));
   }
   if (!read_only) return;
-  struct mount_attr attributes = {
-      .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};
+  struct mount_attr attributes = {.attr_set =
+                                      MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};
   if (syscall(SYS_mount_setattr, AT_FDCWD, to, AT_RECURSIVE, &attributes, sizeof attributes) < 0) {
     fail(status_fd, "mount_setattr read-only on %s: %s (Linux 5.12 or newer is needed)", path,
          strerror(errno));
@@ -194,7 +195,8 @@ static void mount_tmpfs(int status_fd, const char* path, const char* mode, uint6
   char options[128];
   snprintf(options, sizeof options, "mode=%s,size=%llu,nr_inodes=65536", mode,
            (unsigned long long)bytes);
-  if (mkdir(path, 0755) < 0 && errno != EEXIST) fail(status_fd, "mkdir %s: %s", path, strerror(errno));
+  if (mkdir(path, 0755) < 0 && errno != EEXIST)
+    fail(status_fd, "mkdir %s: %s", path, strerror(errno));
   if (mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV, options) < 0) {
     fail(status_fd, "mount tmpfs on %s: %s", path, strerror(errno));
   }
@@ -218,7 +220,7 @@ static void make_file(int status_fd, const char* path, const char* text) {
 }
 
 static void make_devices(const struct kmosaic_enter_options* o) {
-  static const char* const kNodes[] = {"/dev/null", "/dev/zero",    "/dev/full",
+  static const char* const kNodes[] = {"/dev/null",   "/dev/zero",    "/dev/full",
                                        "/dev/random", "/dev/urandom", NULL};
   mount_tmpfs(o->status_fd, NEW_ROOT "/dev", "0755", 65536);
   for (const char* const* node = kNodes; *node; node++) bind_path(o->status_fd, *node, 0);
@@ -269,7 +271,8 @@ static void build_root(const struct kmosaic_enter_options* o) {
   /* After /tmp, since some may lie below it. */
   for (const char* const* path = o->readable; *path; path++) bind_path(s, *path, 1);
   for (const char* const* link = o->links; *link; link += 2) make_link(s, link[1], link[0]);
-  if (mkdir(NEW_ROOT "/etc", 0755) < 0 && errno != EEXIST) fail(s, "mkdir /etc: %s", strerror(errno));
+  if (mkdir(NEW_ROOT "/etc", 0755) < 0 && errno != EEXIST)
+    fail(s, "mkdir /etc: %s", strerror(errno));
   snprintf(account, sizeof account, "sandbox:x:%u:%u::/tmp:/nonexistent\n", o->uid, o->uid);
   make_file(s, NEW_ROOT "/etc/passwd", account);
   snprintf(account, sizeof account, "sandbox:x:%u:\n", o->uid);
@@ -305,8 +308,9 @@ static void drop_capabilities(int status_fd) {
 }
 
 static void install_filter(const struct kmosaic_enter_options* o) {
-  struct sock_fprog program = {.len = (unsigned short)(o->seccomp_bytes / sizeof(struct sock_filter)),
-                               .filter = (struct sock_filter*)(uintptr_t)o->seccomp};
+  struct sock_fprog program = {
+      .len = (unsigned short)(o->seccomp_bytes / sizeof(struct sock_filter)),
+      .filter = (struct sock_filter*)(uintptr_t)o->seccomp};
   if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0) {
     fail(o->status_fd, "seccomp filter: %s (the kernel needs CONFIG_SECCOMP_FILTER)",
          strerror(errno));
@@ -378,7 +382,8 @@ __attribute__((noreturn)) static void run_keeper(const struct kmosaic_enter_opti
       siginfo_t info;
       memset(&info, 0, sizeof info);
       waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT);
-      int status = info.si_code == CLD_EXITED ? (info.si_status & 0xff) << 8 : info.si_status & 0x7f;
+      int status =
+          info.si_code == CLD_EXITED ? (info.si_status & 0xff) << 8 : info.si_status & 0x7f;
       if (o->flags & KMOSAIC_ENTER_UNSANDBOXED) {
         kill(-child, SIGKILL); /* what is left of its session's first group */
         send_wait_status(o->status_fd, 'X', status);
@@ -436,7 +441,8 @@ int kmosaic_enter(const struct kmosaic_enter_options* o) {
   signal(SIGCHLD, SIG_DFL); /* the zygote ignores it; waiting needs it */
   int zygote = pidfd_open_(getppid());
   int self = pidfd_open_(getpid());
-  if (zygote < 0 || self < 0) fail(s, "pidfd_open: %s (Linux 5.3 or newer is needed)", strerror(errno));
+  if (zygote < 0 || self < 0)
+    fail(s, "pidfd_open: %s (Linux 5.3 or newer is needed)", strerror(errno));
   die_with(zygote);
   if (o->flags & KMOSAIC_ENTER_UNSANDBOXED) return enter_unsandboxed(o, zygote);
 
@@ -455,13 +461,14 @@ int kmosaic_enter(const struct kmosaic_enter_options* o) {
     gid_t gid = getegid();
     if (unshare(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC |
                 CLONE_NEWUTS) < 0) {
-      fail(s,
-           "unshare user, pid, mount, network, IPC and UTS namespaces: %s. Unprivileged user "
-           "namespaces must be allowed (user.max_user_namespaces above 0, "
-           "kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0), or "
-           "the worker run as root with CAP_SYS_ADMIN; a container's default seccomp profile "
-           "forbids both",
-           strerror(errno));
+      fail(
+          s,
+          "unshare user, pid, mount, network, IPC and UTS namespaces: %s. Unprivileged user "
+          "namespaces must be allowed (user.max_user_namespaces above 0, "
+          "kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0), or "
+          "the worker run as root with CAP_SYS_ADMIN; a container's default seccomp profile "
+          "forbids both",
+          strerror(errno));
     }
     map_user(s, proc_fd, o->uid, uid, gid);
     die_with(zygote); /* a change of user clears it */

@@ -36,7 +36,7 @@ enum {
 };
 
 struct kmosaic_enter_options {
-  uint64_t size;  /* sizeof(struct kmosaic_enter_options), checked */
+  uint64_t size; /* sizeof(struct kmosaic_enter_options), checked */
   /* Canonical absolute paths (no symbolic link in them), none below another, shown
    * read-only at the same place; ends with NULL. */
   const char* const* readable;
@@ -46,21 +46,21 @@ struct kmosaic_enter_options {
   /* Device nodes beyond null, zero, full, random, urandom; ends with NULL. With any of
    * them /sys is shown too (the CUDA driver reads it). */
   const char* const* devices;
-  uint64_t tmp_bytes;    /* size of /tmp, and of /dev/shm */
-  uint64_t processes;    /* RLIMIT_NPROC, threads included */
-  uint64_t file_bytes;   /* RLIMIT_FSIZE */
-  uint64_t cpu_seconds;  /* RLIMIT_CPU, per process; 0: none */
-  uint64_t open_files;   /* RLIMIT_NOFILE */
-  const void* seccomp;   /* struct sock_filter[], native byte order */
+  uint64_t tmp_bytes;   /* size of /tmp, and of /dev/shm */
+  uint64_t processes;   /* RLIMIT_NPROC, threads included */
+  uint64_t file_bytes;  /* RLIMIT_FSIZE */
+  uint64_t cpu_seconds; /* RLIMIT_CPU, per process; 0: none */
+  uint64_t open_files;  /* RLIMIT_NOFILE */
+  const void* seccomp;  /* struct sock_filter[], native byte order */
   uint64_t seccomp_bytes;
-  const int32_t* keep_fds;  /* descriptors that the role keeps besides 0, 1, 2 */
+  const int32_t* keep_fds; /* descriptors that the role keeps besides 0, 1, 2 */
   uint64_t keep_count;
   /* Open cgroup.procs files of the groups that init (and so the role) joins. */
   const int32_t* join_fds;
   uint64_t join_count;
   int32_t status_fd;
-  int32_t output_fd;  /* becomes 1 and 2 */
-  uint32_t uid;       /* user and group seen inside, and taken on when root calls */
+  int32_t output_fd; /* becomes 1 and 2 */
+  uint32_t uid;      /* user and group seen inside, and taken on when root calls */
   uint32_t flags;
 };
 
@@ -72,4 +72,4 @@ int kmosaic_enter(const struct kmosaic_enter_options* options);
 }
 #endif
 
-#endif  /* KMOSAIC_GPU_WORKER_SANDBOX_ENTER_H_ */
+#endif /* KMOSAIC_GPU_WORKER_SANDBOX_ENTER_H_ */

@@ -63,9 +63,7 @@ def test_exports_load_with_json_and_datasets(
 ) -> None:
     files = sorted((demo[0] / form).glob("*.jsonl"))
     rows = [
-        json.loads(line)
-        for file in files
-        for line in file.read_text(encoding="utf-8").splitlines()
+        json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()
     ]
     assert len(rows) == 16
     assert all(row["format"] == form for row in rows)

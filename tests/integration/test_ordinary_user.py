@@ -27,7 +27,7 @@ def unprivileged() -> Iterator[Cluster]:
     stage = folder / "stage"
     stage.mkdir()
     toolkit = os.environ.get("CUDA_HOME")
-    needed = [PYTHON, BIN, ROOT, *([toolkit] if toolkit else [])]
+    needed: list[str | Path] = [PYTHON, BIN, ROOT, *([toolkit] if toolkit else [])]
     prefix = opened_homes.prefix(needed, stage)
     prefix += ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "--"]
     cluster = Cluster(folder / "cluster", prefix=prefix)

@@ -46,7 +46,7 @@ def broken_rule(include: Include) -> str | None:
     """The rule that this include breaks, in words, or None."""
     target = include.path.split("/")[0]
     if target in PROCESSES and target != include.process:
-        return f"{include.process} may not include {target}: processes only share common/ and proto/"
+        return f"{include.process} may not include {target}: they share common/ and proto/ alone"
     if include.process == "common" and target in PROCESSES:
         return "common/ may not include a process"
     if include.path.startswith("rocksdb/") and not include.file.startswith("coordinator/store/"):

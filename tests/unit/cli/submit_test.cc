@@ -76,7 +76,8 @@ TEST_CASE_METHOD(Fixture, "submit --dry-run checks everything and needs no servi
   CHECK(fake.jobs.request_ids.empty());
 }
 
-TEST_CASE_METHOD(Fixture, "submit --wait ends with the table; exit code 1 when not all are verified") {
+TEST_CASE_METHOD(Fixture,
+                 "submit --wait ends with the table; exit code 1 when not all are verified") {
   fake.jobs.Finish({{"one", true}, {"two", false}});
   CHECK(Run({"submit", file, "--wait"}) == 1);
   CHECK(Contains(run.err.str(), "submitted: job-1"));

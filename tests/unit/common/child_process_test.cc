@@ -12,8 +12,8 @@
 namespace kmosaic {
 
 TEST_CASE("a child's lines and exit code are seen") {
-  auto child = ChildProcess::Start({.argv = {"sh", "-c", "echo one; echo two; exit 3"},
-                                    .pipe_stdout = true});
+  auto child = ChildProcess::Start(
+      {.argv = {"sh", "-c", "echo one; echo two; exit 3"}, .pipe_stdout = true});
   REQUIRE(child.ok());
   CHECK(child->ReadLine(absl::Seconds(20)).value() == "one");
   CHECK(child->ReadLine(absl::Seconds(20)).value() == "two");
@@ -29,10 +29,8 @@ TEST_CASE("a program that does not exist is named") {
 
 TEST_CASE("a cleared environment holds only what is given") {
   setenv("KMOSAIC_CANARY", "secret", 1);
-  auto child = ChildProcess::Start({.argv = {"/usr/bin/env"},
-                                    .env = {{"GIVEN", "1"}},
-                                    .clear_env = true,
-                                    .pipe_stdout = true});
+  auto child = ChildProcess::Start(
+      {.argv = {"/usr/bin/env"}, .env = {{"GIVEN", "1"}}, .clear_env = true, .pipe_stdout = true});
   unsetenv("KMOSAIC_CANARY");
   REQUIRE(child.ok());
   CHECK(child->ReadLine(absl::Seconds(20)).value() == "GIVEN=1");
@@ -69,8 +67,8 @@ TEST_CASE("standard error goes to the file") {
 }
 
 TEST_CASE("a ready line parses back, other text does not") {
-  auto line = ParseReadyLine(
-      R"({"ready":true,"process":"p","grpc":"127.0.0.1:1","http":"127.0.0.1:2"})");
+  auto line =
+      ParseReadyLine(R"({"ready":true,"process":"p","grpc":"127.0.0.1:1","http":"127.0.0.1:2"})");
   REQUIRE(line.ok());
   CHECK(line->grpc == "127.0.0.1:1");
   CHECK(line->http == "127.0.0.1:2");

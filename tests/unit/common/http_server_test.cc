@@ -19,11 +19,11 @@ Answer Get(const std::string& url) {
   curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
   curl_easy_setopt(curl, CURLOPT_NOPROXY, "*");
   curl_easy_setopt(curl, CURLOPT_WRITEDATA, &answer.body);
-  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION,
-                   +[](char* data, size_t size, size_t count, std::string* body) {
-                     body->append(data, size * count);
-                     return size * count;
-                   });
+  curl_easy_setopt(
+      curl, CURLOPT_WRITEFUNCTION, +[](char* data, size_t size, size_t count, std::string* body) {
+        body->append(data, size * count);
+        return size * count;
+      });
   if (curl_easy_perform(curl) == CURLE_OK) {
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &answer.status);
   }
@@ -37,10 +37,11 @@ TEST_CASE("metrics, health and added pages are served") {
   Metrics metrics("test");
   metrics.Counter("kmosaic_things_total", "Things.").Add({{"kind", "a"}}).Increment(2);
   std::atomic<bool> healthy{true};
-  auto server = HttpServer::Start(
-      {.metrics = &metrics,
-       .healthy = [&] { return healthy.load(); },
-       .handlers = {{"/sd", [] { return HttpReply{200, "application/json", "[]"}; }}}});
+  auto server = HttpServer::Start({.metrics = &metrics,
+                                   .healthy = [&] { return healthy.load(); },
+                                   .handlers = {{"/sd", [] {
+                                                   return HttpReply{200, "application/json", "[]"};
+                                                 }}}});
   REQUIRE(server.ok());
   std::string base = "http://" + (*server)->address();
   Answer answer = Get(base + "/metrics");

@@ -46,7 +46,8 @@ TEST_CASE("defaults stay where nothing is given") {
 
 TEST_CASE("flags win over the environment, the environment over the file") {
   TempDir dir;
-  std::string path = WriteFile(dir, "name: file\ncompile_slots: 1\ngrace: 2m\nlabel: {gpu: H200}\n");
+  std::string path =
+      WriteFile(dir, "name: file\ncompile_slots: 1\ngrace: 2m\nlabel: {gpu: H200}\n");
   setenv("KMOSAIC_NAME", "environment", 1);
   setenv("KMOSAIC_COMPILE_SLOTS", "2", 1);
   Values values;

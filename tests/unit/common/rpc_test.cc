@@ -76,8 +76,8 @@ TEST_CASE("back-off is jittered below a capped, doubling limit") {
 
 TEST_CASE("a grant is believed only from its signer and in its time") {
   absl::Time now = absl::FromUnixSeconds(1'700'000'000);
-  Grant grant{.slot = "s1", .worker = "w1", .role = v1::ROLE_VERIFY,
-              .expires = now + absl::Minutes(5)};
+  Grant grant{
+      .slot = "s1", .worker = "w1", .role = v1::ROLE_VERIFY, .expires = now + absl::Minutes(5)};
   std::string text = SignGrant(grant, "key");
   auto read = VerifyGrant(text, "key", now);
   REQUIRE(read.ok());

@@ -12,7 +12,10 @@ TEST_CASE("valid UTF-8 is kept as it is") {
 }
 
 TEST_CASE("each run of bad bytes becomes one replacement character") {
-  CHECK(ToValidUtf8("a\xFF\xFE" "b") == "a\xEF\xBF\xBD" "b");
+  CHECK(ToValidUtf8("a\xFF\xFE"
+                    "b") ==
+        "a\xEF\xBF\xBD"
+        "b");
   CHECK(ToValidUtf8("\xED\xA0\x80") == "\xEF\xBF\xBD");      // surrogate
   CHECK(ToValidUtf8("\xC0\xAF") == "\xEF\xBF\xBD");          // overlong
   CHECK(ToValidUtf8("x\xE2\x82") == "x\xEF\xBF\xBD");        // cut short
@@ -30,7 +33,9 @@ TEST_CASE("cleaning is idempotent on any bytes") {
 }
 
 TEST_CASE("truncation never cuts a character") {
-  std::string text = "ab\xE2\x82\xAC" "cd";
+  std::string text =
+      "ab\xE2\x82\xAC"
+      "cd";
   CHECK(TruncateUtf8(text, 2) == "ab");
   CHECK(TruncateUtf8(text, 3) == "ab");
   CHECK(TruncateUtf8(text, 4) == "ab");

@@ -1,13 +1,13 @@
 // Kernels that use the emulated CUDA language, each with a host entry that returns the number of
 // wrong results. Compiled at test time as a candidate's source is.
 #include <cooperative_groups.h>
-#include <cub/cub.cuh>
 #include <cublas_v2.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
 #include <cassert>
+#include <cub/cub.cuh>
 #include <vector>
 
 template <class T>
@@ -164,8 +164,8 @@ extern "C" int run_vectors() {
   for (int i = 0; i < 40; ++i) in[i] = static_cast<float>(i);
   Device<float> din(40), out(40);
   din.Set(in);
-  vectors<<<2, 8>>>(reinterpret_cast<const float4*>(din.data),
-                    reinterpret_cast<float4*>(out.data), 10);
+  vectors<<<2, 8>>>(reinterpret_cast<const float4*>(din.data), reinterpret_cast<float4*>(out.data),
+                    10);
   int wrong = 0;
   const auto got = out.Host();
   for (int i = 0; i < 40; ++i) wrong += got[i] != static_cast<float>(i / 4 * 4 + 3 - i % 4);
@@ -231,8 +231,8 @@ extern "C" int run_cublas() {
   int wrong = cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 2, 2, 3, &one, a.data, 2, b.data, 3,
                           &zero, c.data, 2) != CUBLAS_STATUS_SUCCESS;
   wrong += c.Host() != std::vector<float>({58, 139, 64, 154});
-  wrong += cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 2, 2, 9, &one, a.data, 2, b.data, 9,
-                       &zero, c.data, 2) == CUBLAS_STATUS_SUCCESS;
+  wrong += cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 2, 2, 9, &one, a.data, 2, b.data, 9, &zero,
+                       c.data, 2) == CUBLAS_STATUS_SUCCESS;
   cudaGetLastError();
   cublasDestroy(handle);
   return wrong;

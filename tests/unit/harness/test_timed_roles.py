@@ -103,7 +103,7 @@ def task(monkeypatch: pytest.MonkeyPatch) -> Iterator[reference.Reference]:
     assert reply["ok"], reply
     assert reply["multiply_adds"] == 32 * 24 * 3
     assert reply["parameter_bytes"] == 4 * (24 * 3 + 3 + 4 * 3) + 8
-    role._driver = object()
+    role._driver = object()  # type: ignore[assignment]
     yield role
     role._contexts.close()
 
@@ -155,11 +155,11 @@ def test_an_emulated_device_has_no_times(solution: candidate.Candidate) -> None:
         raise timing.NoTimes("an emulated device has no times")
 
     assert solution._solution is not None
-    solution._solution.device.clock = none
+    solution._solution.device.clock = none  # type: ignore[method-assign]
     reply = solution.time_begin({"outputs": None, "seed": 1, "fresh": []}, [], None)
     assert reply["verdict"] == "UNSUPPORTED"
     role = reference.Reference()
-    role._instance = object()
+    role._instance = object()  # type: ignore[assignment]
     assert role.time_begin({"seed": 1, "compiled": False})["verdict"] == "UNSUPPORTED"
 
 

@@ -47,8 +47,8 @@ TEST_CASE("a group outside of the namespace is the top that can be seen") {
 }
 
 TEST_CASE("controllers in one hierarchy share its folder") {
-  auto place = LocateCgroups("4:cpu,memory,pids:/x\n",
-                             Mountinfo("/", "/c", "cgroup", "cpu,memory,pids"));
+  auto place =
+      LocateCgroups("4:cpu,memory,pids:/x\n", Mountinfo("/", "/c", "cgroup", "cpu,memory,pids"));
   REQUIRE(place.ok());
   CHECK(place->memory == "/c/x");
   CHECK(place->pids == "/c/x");

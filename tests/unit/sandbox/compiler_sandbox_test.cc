@@ -62,9 +62,9 @@ TEST_CASE("source text cannot include what is not shown") {
   Fixture fixture;
   TempDir data;
   std::ofstream(data.path() + "/secret") << "canary\n";
-  CommandOutcome outcome = fixture.Shell(
-      "printf '#include \"" + data.path() + "/secret\"\\n' > a.cc; g++ -E a.cc; cat /etc/shadow; "
-      "ls /root /home; cat /proc/*/environ | tr '\\0' '\\n'");
+  CommandOutcome outcome = fixture.Shell("printf '#include \"" + data.path() +
+                                         "/secret\"\\n' > a.cc; g++ -E a.cc; cat /etc/shadow; "
+                                         "ls /root /home; cat /proc/*/environ | tr '\\0' '\\n'");
   CHECK_FALSE(absl::StrContains(outcome.output, "canary\n"));
   CHECK_FALSE(absl::StrContains(outcome.output, "root:"));
   CHECK(absl::StrContains(outcome.output, "No such file"));
@@ -78,7 +78,8 @@ TEST_CASE("a folder that is given can be read and not written") {
   SandboxedCommand command;
   command.readable = {headers.path()};
   CommandOutcome outcome = fixture.Shell(
-      "cat " + headers.path() + "/h.h; echo x > " + headers.path() + "/h.h || echo refused", command);
+      "cat " + headers.path() + "/h.h; echo x > " + headers.path() + "/h.h || echo refused",
+      command);
   CHECK(absl::StrContains(outcome.output, "content"));
   CHECK(absl::StrContains(outcome.output, "refused"));
 }

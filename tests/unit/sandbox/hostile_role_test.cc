@@ -72,10 +72,10 @@ TEST_CASE("files of the host beyond what is allowed do not exist in a role") {
   if (zygote == nullptr) return;
   TempDir data;
   std::ofstream(data.path() + "/secret") << "canary";
-  std::string seen = Probe(zygote, "import os\nraise RuntimeError(str([os.path.exists(p) for p in ('" +
-                                       data.path() +
-                                       "/secret', '/root/.bashrc', '/home', '/etc/shadow', "
-                                       "'/var', '/boot')] + [os.listdir('/tmp') != []]))");
+  std::string seen = Probe(
+      zygote, "import os\nraise RuntimeError(str([os.path.exists(p) for p in ('" + data.path() +
+                  "/secret', '/root/.bashrc', '/home', '/etc/shadow', "
+                  "'/var', '/boot')] + [os.listdir('/tmp') != []]))");
   CHECK(Contains(seen, "[False, False, False, False, False, False, True]"));
 }
 
@@ -90,9 +90,9 @@ TEST_CASE("a role may read a folder that it was given, and not write it") {
   REQUIRE(role.ok());
   auto answer = (*role)->Call(
       {{"op", "collect"},
-       {"source", "text = open('" + given.path() + "/artifact').read()\ntry:\n    open('" +
-                      given.path() +
-                      "/x', 'w')\nexcept OSError as e:\n    raise RuntimeError(text + str(e.errno))"},
+       {"source",
+        "text = open('" + given.path() + "/artifact').read()\ntry:\n    open('" + given.path() +
+            "/x', 'w')\nexcept OSError as e:\n    raise RuntimeError(text + str(e.errno))"},
        {"init", nullptr},
        {"inputs", nullptr},
        {"device", "emulated"}},
@@ -198,7 +198,8 @@ TEST_CASE("a full private disk is an error of the program, typed") {
 for i in range(100):
     with open(f'/tmp/f{i}', 'wb') as f:
         f.write(bytes(1 << 20))
-)", limits);
+)",
+                          limits);
   REQUIRE(run.answer.ok());
   CHECK(run.answer->message["verdict"] == "DISK_LIMIT");
 }
@@ -214,7 +215,8 @@ if os.fork() == 0:
         while True: pass
     os._exit(0)
 while True: time.sleep(1)
-)", RoleLimits(), absl::Seconds(2)) == Kind::kDeadline);
+)",
+              RoleLimits(), absl::Seconds(2)) == Kind::kDeadline);
 }
 
 TEST_CASE("the way that a role ended is told") {
@@ -239,9 +241,10 @@ TEST_CASE("the way that a role ended is told") {
 TEST_CASE("an answer that is no frame is a breach of protocol") {
   Zygote* zygote = SharedZygote();
   if (zygote == nullptr) return;
-  CHECK(EndOf(zygote, "import os, time\nos.write(3, b'\\xff' * 64) if False else [os.write(fd, "
-                      "b'\\xff' * 64) for fd in range(3, 32) if os.path.exists(f'/proc/self/fd/{fd}')"
-                      " and 'socket' in os.readlink(f'/proc/self/fd/{fd}')]\ntime.sleep(100)",
+  CHECK(EndOf(zygote,
+              "import os, time\nos.write(3, b'\\xff' * 64) if False else [os.write(fd, "
+              "b'\\xff' * 64) for fd in range(3, 32) if os.path.exists(f'/proc/self/fd/{fd}')"
+              " and 'socket' in os.readlink(f'/proc/self/fd/{fd}')]\ntime.sleep(100)",
               RoleLimits()) == Kind::kProtocol);
 }
 

@@ -47,7 +47,8 @@ TEST_CASE("a program gets exactly the environment, descriptors and folder that i
   CHECK_FALSE(absl::StrContains(ran.output, "HOME="));
   CHECK(absl::StrContains(ran.output, "/usr\n"));
   // 1 from us, 3 is ls's own; 0 and 2 as they are here.
-  CHECK(absl::StrContains(ran.output, "0 1 2 3 \n") + absl::StrContains(ran.output, "0 1 2 3 ") > 0);
+  CHECK(absl::StrContains(ran.output, "0 1 2 3 \n") + absl::StrContains(ran.output, "0 1 2 3 ") >
+        0);
 }
 
 TEST_CASE("limits are set, and lowered to what is allowed") {

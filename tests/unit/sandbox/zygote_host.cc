@@ -13,13 +13,13 @@ int main() {
   if (!zygote.ok()) return 3;
   auto role = (*zygote)->Fork(RoleKind::kCollect, RoleLimits(), {});
   if (!role.ok()) return 4;
-  auto answer = (*role)->Call({{"op", "collect"},
-                               {"source",
-                                "import os\nif os.fork() == 0:\n    os.setsid()\n    while True: pass\n"},
-                               {"init", nullptr},
-                               {"inputs", nullptr},
-                               {"device", "emulated"}},
-                              {}, absl::Seconds(30));
+  auto answer = (*role)->Call(
+      {{"op", "collect"},
+       {"source", "import os\nif os.fork() == 0:\n    os.setsid()\n    while True: pass\n"},
+       {"init", nullptr},
+       {"inputs", nullptr},
+       {"device", "emulated"}},
+      {}, absl::Seconds(30));
   std::printf("%d\n", (*role)->pid());
   std::fflush(stdout);
   pause();

@@ -138,7 +138,8 @@ TEST_CASE("the override runs roles without a sandbox, within their limits") {
   CHECK(RunInRole(zygote->get(), kSolution, RoleLimits()).answer.ok());
   RoleLimits limits;
   limits.memory_bytes = 100 << 20;
-  RoleRun run = RunInRole(zygote->get(), "x = []\nwhile True: x.append(bytearray(1 << 22))", limits);
+  RoleRun run =
+      RunInRole(zygote->get(), "x = []\nwhile True: x.append(bytearray(1 << 22))", limits);
   REQUIRE(run.failure.has_value());
   CHECK(run.failure->kind == RoleFailure::Kind::kMemory);
   run = RunInRole(zygote->get(), "import os\nos.fork()\nwhile True: pass", RoleLimits(),
