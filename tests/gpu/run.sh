@@ -51,7 +51,7 @@ gpu_state before
 if ! "$KMOSAIC_HOME/bin/kmosaic-gpu-worker" --self-test --device "$DEVICE" \
   >"$OUT/self-test.json" 2>"$OUT/self-test.log"; then
   echo "gpu-test: the self-test failed:" >&2
-  tail -20 "$OUT/self-test.log" "$OUT/self-test.json" >&2
+  tail -n 20 "$OUT/self-test.log" "$OUT/self-test.json" >&2
   exit 1
 fi
 cat "$OUT/self-test.json"
