@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import dataclasses
 import json
 import os
 import pathlib
 import shutil
 import subprocess
+from typing import Any
 
 from guidance_documents import ROOT, Block
 
 ARCHITECTURES = ("90a", "80")
-UNSUPPORTED = 3  # exit code of emulated_plan
+UNSUPPORTED = 3  # exit code of sample_plan
 
 
 class BuildError(Exception):
@@ -46,51 +48,62 @@ class EmulatedDevice:
     plan_program: pathlib.Path
     runtime: pathlib.Path
     compiler: str
-    toolkit_headers: pathlib.Path
+    toolkit: pathlib.Path
     missing: str | None
 
     def prepare(self, folder: pathlib.Path) -> pathlib.Path:
-        """The support directory. Raises BuildError."""
-        plan = json.loads(self._plan("support"))
-        # A sample is a plain .cu and its accesses are not counted: one precompiled header of four.
-        plan["commands"] = [
-            command
-            for command in plan["commands"]
-            if command[-1] == "kmosaic_cuda.h.gch" or "c++-header" not in command
-        ]
-        return _build(plan, folder)
+        """What the libraries are built with, in `folder`. Raises BuildError."""
+        plan = self._plan("support")
+        # Accesses are not counted here: two precompiled headers of four.
+        plan["commands"] = [c for c in plan["commands"] if "_counted.h.gch" not in c[-1]]
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            *first, last = plan.pop("commands")
+            _write(plan, folder)
+            list(pool.map(lambda command: _run(command, folder), first))
+        _run(last, folder)
+        return folder
 
-    def build(self, source: str, support: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
-        """The library. Raises BuildError, or UnsupportedError."""
-        folder.mkdir(parents=True)
-        path = folder / "sample.cu"
-        path.write_text(source, encoding="utf-8")
-        return _build(json.loads(self._plan("cuda", str(support.parent), str(path))), folder)
+    def build(self, kind: str, source: str, support: pathlib.Path, folder: pathlib.Path) -> str:
+        """The library's path. kind: cuda or torch, as sample_plan has them. Raises BuildError, or
+        UnsupportedError."""
+        plan = self._plan(kind, str(support), _source(source, folder))
+        _write(plan, folder)
+        for command in plan["commands"]:
+            _run(command, folder)
+        return str(folder / plan["output"])
 
-    def _plan(self, kind: str, *more: str) -> str:
+    def compile_light(self, request: str, folder: pathlib.Path) -> None:
+        """The CUDA part for a real device, by nvcc against the light torch headers; its host code
+        is parsed, as is that of the samples. Raises BuildError."""
+        plan = self._plan("light", "", _source(request, folder))
+        _write(plan, folder)
+        cuda = plan["commands"][0]
+        _run(["-cubin" if word == "-c" else word for word in cuda], folder)
+
+    def _plan(self, kind: str, *more: str) -> dict[str, Any]:
         command = [str(self.plan_program), kind, str(ROOT), self.compiler]
-        command += [str(self.toolkit_headers), str(self.runtime), *more]
+        command += [str(self.toolkit), str(self.runtime), *more]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode == UNSUPPORTED:
             raise UnsupportedError(result.stderr.strip())
         if result.returncode != 0:
             raise BuildError(result.stderr)
-        return result.stdout
+        plan: dict[str, Any] = json.loads(result.stdout)
+        return plan
 
 
 def emulated_device(nvcc: str | None) -> EmulatedDevice:
     """From the programs in KMOSAIC_BIN; the toolkit's headers are those beside nvcc."""
     programs = pathlib.Path(os.environ.get("KMOSAIC_BIN", ROOT / "build" / "dev" / "bin"))
-    plan = programs / "emulated_plan"
+    plan = programs / "sample_plan"
     runtime = programs.parent / "lib" / "libkmosaic_emulation_runtime.so"
     compiler = shutil.which("g++")
-    home = pathlib.Path(nvcc).parents[1] if nvcc else pathlib.Path("/usr/local/cuda")
-    headers = home / "include"
+    toolkit = pathlib.Path(nvcc).parents[1] if nvcc else pathlib.Path("/usr/local/cuda")
     missing = None
     if compiler is None:
         missing = "no g++ in PATH"
-    elif not (headers / "cuda_runtime.h").exists():
-        missing = f"no cuda_runtime.h in {headers} (CUDA_HOME)"
+    elif not (toolkit / "include" / "cuda_runtime.h").exists():
+        missing = f"no include/cuda_runtime.h in {toolkit} (CUDA_HOME)"
     else:
         missing = next(
             (
@@ -100,18 +113,19 @@ def emulated_device(nvcc: str | None) -> EmulatedDevice:
             ),
             None,
         )
-    return EmulatedDevice(plan, runtime, compiler or "", headers, missing)
+    return EmulatedDevice(plan, runtime, compiler or "", toolkit, missing)
 
 
-def _build(plan: dict[str, object], folder: pathlib.Path) -> pathlib.Path:
-    files, commands = plan["files"], plan["commands"]
-    assert isinstance(files, dict)
-    assert isinstance(commands, list)
-    for name, text in files.items():
+def _source(text: str, folder: pathlib.Path) -> str:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "sample"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def _write(plan: dict[str, Any], folder: pathlib.Path) -> None:
+    for name, text in plan["files"].items():
         (folder / name).write_text(text, encoding="utf-8")
-    for command in commands:
-        _run(command, folder)
-    return folder / str(plan["output"])
 
 
 def _run(command: list[str], folder: pathlib.Path) -> None:

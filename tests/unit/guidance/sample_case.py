@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -44,6 +45,8 @@ class Case:
 
 
 CASES: dict[str, Case] = {}
+# For whole Python files: gets the file's names, calls what is in them, and asserts.
+FILE_CASES: dict[str, Callable[[dict[str, Any]], None]] = {}
 
 
 def case(

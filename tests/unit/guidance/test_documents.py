@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import re
 
 import pytest
-from guidance_documents import Block, Document, blocks, documents
+from guidance_documents import Document, documents
 
 KEYS = {"name", "version", "stages", "families", "contracts", "regimes", "devices", "errors"}
 VALUES = {
@@ -108,8 +107,3 @@ def test_blocks_are_read_with_their_words() -> None:
     assert (first.language, first.run, first.word("arch")) == ("cuda", "x", "sm_90a")
     assert first.code == "int a;\n"
     assert (second.language, second.words) == ("python", ())
-
-
-@pytest.mark.parametrize("block", blocks("python"), ids=lambda block: block.id)
-def test_python_in_the_documents_parses(block: Block) -> None:
-    ast.parse(block.code)

@@ -5,10 +5,14 @@ from __future__ import annotations
 
 import concurrent.futures
 import functools
+import json
 import os
 import pathlib
 import re
-from collections.abc import Iterator
+import sys
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from guidance_documents import Block, blocks
@@ -26,10 +30,11 @@ pytest.importorskip("torch", reason="NOT CHECKED: the samples' references need t
 # Its import registers the cases.
 import sample_cases  # noqa: F401
 import torch
-from harness import cuda_entry, emulation
-from sample_case import CASES, Call, Case
+from harness import binding, cpp_extension, cuda_entry, cuda_on_cpu, emulation
+from sample_case import CASES, FILE_CASES, Call, Case
 
 BLOCKS = blocks("cuda")
+FILES = blocks("python")
 RUN = [block for block in BLOCKS if block.run]
 REST = [block for block in BLOCKS if not block.run]
 # A right kernel gives the same result whatever the order of blocks and threads.
@@ -55,44 +60,48 @@ class Builds:
 
     def __init__(self, folder: pathlib.Path, tests: list[pytest.Item]) -> None:
         self._pool = concurrent.futures.ThreadPoolExecutor(2)
-        self._nvcc: dict[str, concurrent.futures.Future[None]] = {}
-        self._emulated: dict[str, concurrent.futures.Future[pathlib.Path]] = {}
-        wanted = {
-            (test.originalname, test.callspec.params["block"])  # type: ignore[attr-defined]
-            for test in tests
-            if "block" in test.callspec.params  # type: ignore[attr-defined]
-        }
+        self._futures: dict[tuple[str, str], concurrent.futures.Future[Any]] = {}
         if DEVICE.missing is None:
-            self._support = self._pool.submit(DEVICE.prepare, _made(folder / "support"))
-        for block in BLOCKS:
-            if ("test_it_compiles", block) in wanted and NVCC:
-                self._nvcc[block.id] = self._pool.submit(compile_with_nvcc, NVCC, block, folder)
-        for block in BLOCKS:
-            if ("test_it_gives_the_right_values", block) in wanted:
-                self._emulated[block.id] = self._pool.submit(self._build, block, folder)
+            (folder / "support").mkdir()
+            self._support = self._pool.submit(DEVICE.prepare, folder / "support")
+        for test in tests:
+            # The name of a test that asks is what it asks for.
+            block = test.callspec.params.get("block")  # type: ignore[attr-defined]
+            name = test.originalname  # type: ignore[attr-defined]
+            if name == "test_it_compiles" and NVCC:
+                self._submit(name, block, compile_with_nvcc, NVCC, block, folder)
+            elif DEVICE.missing is not None or block is None:
+                continue
+            elif name == "test_it_gives_the_right_values":
+                self._submit(name, block, self._build_sample, block, folder / block.id)
+            elif name == "test_a_python_files_extension_compiles" and NVCC:
+                request = json.dumps(request_of(block).to_json())
+                self._submit(name, block, DEVICE.compile_light, request, folder / name / block.id)
+            elif name == "test_a_python_file_gives_the_right_values":
+                request = json.dumps(request_of(block).to_json())
+                self._submit(name, block, self._build, "torch", request, folder / name / block.id)
 
-    def _build(self, block: Block, folder: pathlib.Path) -> pathlib.Path:
-        source = CASES[block.run or ""].source(block.code)
-        library: pathlib.Path = DEVICE.build(source, self.support(), folder / block.id)
-        return library
+    def _submit(self, name: str, block: Block, function: Callable[..., Any], *values: Any) -> None:
+        self._futures[name, block.id] = self._pool.submit(function, *values)
+
+    def _build_sample(self, block: Block, folder: pathlib.Path) -> str:
+        return self._build("cuda", CASES[block.run or ""].source(block.code), folder)
+
+    def _build(self, kind: str, source: str, folder: pathlib.Path) -> str:
+        return str(DEVICE.build(kind, source, self.support(), folder))
 
     def support(self) -> pathlib.Path:
-        support: pathlib.Path = self._support.result()
-        return support
+        return pathlib.Path(self._support.result())
 
-    def nvcc(self, block: Block) -> None:
-        self._nvcc[block.id].result()
-
-    def emulated(self, block: Block) -> pathlib.Path:
-        return self._emulated[block.id].result()
+    def result(self, test: str, block: Block) -> Any:
+        """Of the build for a test; a failed one fails it with the compiler's words."""
+        try:
+            return self._futures[test, block.id].result()
+        except (BuildError, UnsupportedError) as error:
+            pytest.fail(str(error), pytrace=False)
 
     def close(self) -> None:
         self._pool.shutdown(cancel_futures=True)
-
-
-def _made(folder: pathlib.Path) -> pathlib.Path:
-    folder.mkdir()
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -119,10 +128,7 @@ def test_its_words_are_known(block: Block) -> None:
 @needs_nvcc
 @each(BLOCKS)
 def test_it_compiles(block: Block, builds: Builds) -> None:
-    try:
-        builds.nvcc(block)
-    except BuildError as error:
-        pytest.fail(str(error), pytrace=False)
+    builds.result("test_it_compiles", block)
 
 
 @needs_device
@@ -130,23 +136,20 @@ def test_it_compiles(block: Block, builds: Builds) -> None:
 def test_it_is_run_unless_the_device_cannot(block: Block, tmp_path: pathlib.Path) -> None:
     """compile-only is for samples that the emulated device refuses."""
     with pytest.raises(UnsupportedError):
-        DEVICE.build(block.code, tmp_path / "support" / "none", tmp_path / "build")
+        DEVICE.build("cuda", block.code, tmp_path, tmp_path / "build")
 
 
 @needs_device
 @each(RUN)
 def test_it_gives_the_right_values(block: Block, builds: Builds) -> None:
-    try:
-        library = builds.emulated(block)
-    except (BuildError, UnsupportedError) as error:
-        pytest.fail(str(error), pytrace=False)
+    library = builds.result("test_it_gives_the_right_values", block)
     evaluate(CASES[block.run or ""], library)
 
 
-def evaluate(case: Case, library: pathlib.Path) -> None:
+def evaluate(case: Case, library: str) -> None:
     emulation.load_runtime(str(DEVICE.runtime))
     name = case.prototype.split("(")[0].split()[-1]
-    entry_function = emulation.raw_entry(str(library), name)
+    entry_function = emulation.raw_entry(library, name)
     for call in case.calls():
         groups = {"input": call.inputs | call.scratch, "output": call.outputs, "init": call.numbers}
         bindings = {
@@ -186,6 +189,69 @@ def compare(call: Call, outputs: list[torch.Tensor], schedule: str) -> None:
         )
 
 
+# ---- whole Python files
+
+
+class Recorder:
+    """Takes the place of load_inline: keeps what it is called with, and gives `extension`."""
+
+    def __init__(self, extension: types.ModuleType | None = None) -> None:
+        self.requests: list[cpp_extension.ExtensionRequest] = []
+        self._extension = extension or types.ModuleType("not_built")
+
+    def __call__(self, request: cpp_extension.ExtensionRequest) -> types.ModuleType:
+        self.requests.append(request)
+        return self._extension
+
+
+def run_file(block: Block, recorder: Recorder) -> dict[str, Any]:
+    """The file's names after running it."""
+    module = sys.modules.get("torch.utils.cpp_extension")
+    cpp_extension.install(recorder)
+    names: dict[str, Any] = {}
+    try:
+        with cuda_on_cpu.emulated():
+            exec(compile(block.code, block.id, "exec"), names)
+    finally:
+        del sys.modules["torch.utils.cpp_extension"]
+        if module is not None:
+            sys.modules["torch.utils.cpp_extension"] = module
+    return names
+
+
+def request_of(block: Block) -> cpp_extension.ExtensionRequest:
+    """Of the file's one extension."""
+    recorder = Recorder()
+    run_file(block, recorder)
+    assert len(recorder.requests) == 1, "the file does not call load_inline once"
+    return recorder.requests[0]
+
+
+def test_every_python_file_has_one_case() -> None:
+    assert sorted(block.run or "" for block in FILES) == sorted(FILE_CASES)
+
+
+@needs_nvcc
+@needs_device
+@each(FILES)
+def test_a_python_files_extension_compiles(block: Block, builds: Builds) -> None:
+    builds.result("test_a_python_files_extension_compiles", block)
+
+
+@needs_device
+@each(FILES)
+def test_a_python_file_gives_the_right_values(block: Block, builds: Builds) -> None:
+    library = builds.result("test_a_python_file_gives_the_right_values", block)
+    emulation.load_runtime(str(DEVICE.runtime))
+    names = run_file(block, Recorder(binding.load_extension(library, "emulated")))
+    for schedule in SCHEDULES:
+        emulation.configure(schedule, POISON, -1)
+        with cuda_on_cpu.emulated(), torch.no_grad():
+            FILE_CASES[block.run or ""](names)
+        assert emulation.findings() == []
+        assert emulation.counters()["launches"] > 0
+
+
 # ---- the test itself can fail
 
 WRONG = {
@@ -218,12 +284,17 @@ def test_a_broken_sample_is_noticed(
 ) -> None:
     source = NEGATE.replace(*WRONG[fault]) if fault else NEGATE
     case = Case("negate", "void negate(const float* x, float* y, int64_t n)", None, negate_calls)
-    library = DEVICE.build(case.source(source), builds.support(), tmp_path / "build")
+    library = DEVICE.build("cuda", case.source(source), builds.support(), tmp_path / "build")
     if fault is None:
         evaluate(case, library)
     else:
         with pytest.raises(AssertionError):
             evaluate(case, library)
+
+
+def test_a_python_file_that_builds_nothing_is_noticed() -> None:
+    with pytest.raises(AssertionError, match="load_inline once"):
+        request_of(Block("broken", 0, "python", (), "x = 1\n"))
 
 
 @needs_nvcc
