@@ -36,6 +36,10 @@ class Block:
     def run(self) -> str | None:
         return self.word("run")
 
+    @property
+    def gpu(self) -> str | None:
+        return self.word("gpu")
+
 
 @dataclasses.dataclass(frozen=True)
 class Document:

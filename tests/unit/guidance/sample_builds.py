@@ -41,6 +41,15 @@ def compile_with_nvcc(nvcc: str, block: Block, folder: pathlib.Path) -> None:
     _run(nvcc_command(nvcc, block, source), folder)
 
 
+def build_for_gpu(nvcc: str, source: str, folder: pathlib.Path) -> str:
+    """The path of a shared library for compute capability 9.0. Raises BuildError."""
+    path = _source(source, folder)
+    library = str(folder / "sample.so")
+    command = [nvcc, "-arch=sm_90a", "-O3", "-shared", "-Xcompiler", "-fPIC", "-x", "cu", path]
+    _run([*command, "-o", library], folder)
+    return library
+
+
 @dataclasses.dataclass(frozen=True)
 class EmulatedDevice:
     """Builds libraries for the emulated device; `missing` says why it cannot."""

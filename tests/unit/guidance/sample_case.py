@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import torch
+from harness import cuda_entry
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,6 +40,11 @@ class Case:
     calls: Callable[[], list[Call]]
     kernels: str = ""
 
+    @property
+    def entry(self) -> str:
+        """The name of the host function."""
+        return self.prototype.split("(")[0].split()[-1]
+
     def source(self, sample: str) -> str:
         if self.body is None:
             return sample
@@ -60,6 +67,37 @@ def case(
         return calls
 
     return register
+
+
+def entry_of(case: Case, call: Call) -> cuda_entry.Entry:
+    """Binds parameters by name. Inputs are followed by scratch, numbers are `init`."""
+    groups: dict[str, dict[str, Any]] = {
+        "input": call.inputs | call.scratch,
+        "output": call.outputs,
+        "init": call.numbers,
+    }
+    bindings = {
+        name: f"{group}[{index}]"
+        for group, values in groups.items()
+        for index, name in enumerate(values)
+    }
+    return cuda_entry.parse(case.prototype, bindings)
+
+
+def compare(call: Call, outputs: list[torch.Tensor], where: str) -> None:
+    """Raises AssertionError that says where and what differs."""
+    for (name, expected), got in zip(call.outputs.items(), outputs, strict=True):
+        if not expected.is_floating_point():
+            assert torch.equal(got, expected), f"{where}: {name}"
+            continue
+        scale = expected[expected.isfinite()].abs().max().item()
+        torch.testing.assert_close(
+            got.double(),
+            expected.double(),
+            rtol=0,
+            atol=call.tolerance * scale,
+            msg=functools.partial("{}: {}: {}".format, where, name),
+        )
 
 
 def normal(*shape: int, dtype: torch.dtype = torch.float32, seed: int = 3) -> torch.Tensor:

@@ -1,10 +1,9 @@
 """Every CUDA sample of the guidance documents compiles and, where the emulated device has what it
-uses, gives the right values there."""
+uses, gives the right values there. test_samples_gpu.py runs all of them on a GPU."""
 
 from __future__ import annotations
 
 import concurrent.futures
-import functools
 import json
 import os
 import pathlib
@@ -31,7 +30,7 @@ pytest.importorskip("torch", reason="NOT CHECKED: the samples' references need t
 import sample_cases  # noqa: F401
 import torch
 from harness import binding, cpp_extension, cuda_entry, cuda_on_cpu, emulation
-from sample_case import CASES, FILE_CASES, Call, Case
+from sample_case import CASES, FILE_CASES, Call, Case, compare, entry_of
 
 BLOCKS = blocks("cuda")
 FILES = blocks("python")
@@ -115,14 +114,14 @@ def builds(
 
 
 def test_every_run_names_one_case_and_every_case_is_run() -> None:
-    assert sorted(block.run or "" for block in RUN) == sorted(CASES)
+    assert sorted(block.run or block.gpu or "" for block in BLOCKS) == sorted(CASES)
 
 
 @each(BLOCKS)
 def test_its_words_are_known(block: Block) -> None:
-    known = re.compile(r"run=[a-z0-9_]+|compile-only|arch=sm_90a")
+    known = re.compile(r"(run|gpu)=[a-z0-9_]+|arch=sm_90a")
     assert all(known.fullmatch(word) for word in block.words), block.words
-    assert (block.run is not None) != ("compile-only" in block.words)
+    assert (block.run is None) != (block.gpu is None)
 
 
 @needs_nvcc
@@ -134,7 +133,7 @@ def test_it_compiles(block: Block, builds: Builds) -> None:
 @needs_device
 @each(REST)
 def test_it_is_run_unless_the_device_cannot(block: Block, tmp_path: pathlib.Path) -> None:
-    """compile-only is for samples that the emulated device refuses."""
+    """gpu=NAME is for samples that the emulated device refuses."""
     with pytest.raises(UnsupportedError):
         DEVICE.build("cuda", block.code, tmp_path, tmp_path / "build")
 
@@ -148,16 +147,9 @@ def test_it_gives_the_right_values(block: Block, builds: Builds) -> None:
 
 def evaluate(case: Case, library: str) -> None:
     emulation.load_runtime(str(DEVICE.runtime))
-    name = case.prototype.split("(")[0].split()[-1]
-    entry_function = emulation.raw_entry(library, name)
+    function = emulation.raw_entry(library, case.entry)
     for call in case.calls():
-        groups = {"input": call.inputs | call.scratch, "output": call.outputs, "init": call.numbers}
-        bindings = {
-            name: f"{group}[{index}]"
-            for group, values in groups.items()
-            for index, name in enumerate(values)
-        }
-        entry = cuda_entry.parse(case.prototype, bindings)
+        entry = entry_of(case, call)
         for schedule in SCHEDULES:
             emulation.configure(schedule, POISON, -1)
             inputs = [emulation.guarded(x) for x in (call.inputs | call.scratch).values()]
@@ -165,28 +157,13 @@ def evaluate(case: Case, library: str) -> None:
                 emulation.empty_guarded(tuple(y.shape), y.dtype) for y in call.outputs.values()
             ]
             values = cuda_entry.Values(inputs, outputs, list(call.numbers.values()), {})
-            cuda_entry.call(entry_function, entry, cuda_entry.arguments(entry, values, 0))
+            cuda_entry.call(function, entry, cuda_entry.arguments(entry, values, 0))
             assert emulation.findings() == []
             assert emulation.take_error() is None
             assert emulation.counters()["launches"] > 0
             compare(call, outputs, schedule)
             for (name, before), after in zip(call.inputs.items(), inputs, strict=False):
                 assert torch.equal(before, after), f"{schedule}: input {name} was changed"
-
-
-def compare(call: Call, outputs: list[torch.Tensor], schedule: str) -> None:
-    for (name, expected), got in zip(call.outputs.items(), outputs, strict=True):
-        if not expected.is_floating_point():
-            assert torch.equal(got, expected), f"{schedule}: {name}"
-            continue
-        scale = expected[expected.isfinite()].abs().max().item()
-        torch.testing.assert_close(
-            got.double(),
-            expected.double(),
-            rtol=0,
-            atol=call.tolerance * scale,
-            msg=functools.partial("{}: {}: {}".format, schedule, name),
-        )
 
 
 # ---- whole Python files
