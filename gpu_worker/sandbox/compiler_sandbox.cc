@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "common/base/install.h"
 #include "common/base/status.h"
 #include "gpu_worker/sandbox/output_buffer.h"
 #include "gpu_worker/sandbox/seccomp_policy.h"
@@ -148,13 +149,6 @@ absl::StatusOr<std::unique_ptr<CompilerSandbox>> CompilerSandbox::Create(MemoryG
                                                                          bool unsandboxed) {
   std::unique_ptr<CompilerSandbox> sandbox(new CompilerSandbox(guard, unsandboxed));
   if (unsandboxed) return sandbox;
-  auto bwrap = FindProgram("bwrap");
-  if (!bwrap.ok()) {
-    return absl::FailedPreconditionError(
-        "bubblewrap, which confines compilers, is not installed: install the package 'bubblewrap' "
-        "(apt-get, dnf, zypper, pacman), version 0.8 or newer");
-  }
-  sandbox->bwrap_ = *bwrap;
   KMOSAIC_ASSIGN_OR_RETURN(sandbox->seccomp_, MakeSeccompProgram());
   std::error_code error;
   fs::path directory = fs::temp_directory_path(error) / absl::StrCat("kmosaic-probe-", getpid());
@@ -163,14 +157,31 @@ absl::StatusOr<std::unique_ptr<CompilerSandbox>> CompilerSandbox::Create(MemoryG
   probe.argv = {"/bin/true"};
   probe.directory = directory.string();
   probe.wall_limit = absl::Seconds(20);
-  auto outcome = sandbox->Run(probe);
+  std::string causes;
+  // The system's first: where user namespaces are restricted, its path is what is let through.
+  // It may be too old, or not there; a bundle has its own.
+  for (const std::string& name : {std::string("bwrap"), ProgramPath("bwrap")}) {
+    auto bwrap = FindProgram(name);
+    if (!bwrap.ok()) continue;
+    sandbox->bwrap_ = *bwrap;
+    auto outcome = sandbox->Run(probe);
+    if (outcome.ok() && outcome->succeeded()) {
+      fs::remove_all(directory, error);
+      return sandbox;
+    }
+    absl::StrAppend(&causes, *bwrap, " cannot make a sandbox here: ",
+                    outcome.ok() ? outcome->output : std::string(outcome.status().message()), "\n");
+  }
   fs::remove_all(directory, error);
-  if (outcome.ok() && outcome->succeeded()) return sandbox;
-  return absl::FailedPreconditionError(absl::StrCat(
-      *bwrap, " cannot make a sandbox here: ",
-      outcome.ok() ? outcome->output : std::string(outcome.status().message()),
-      "\nUnprivileged user namespaces must be allowed, or the worker run as root; bubblewrap 0.8 "
-      "or newer is needed"));
+  if (causes.empty()) {
+    return absl::FailedPreconditionError(
+        "bubblewrap, which confines compilers, is not installed: install the package 'bubblewrap' "
+        "(apt-get, dnf, zypper, pacman), version 0.8 or newer");
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat(causes,
+                   "Unprivileged user namespaces must be allowed, or the worker run as root; "
+                   "bubblewrap 0.8 or newer is needed"));
 }
 
 absl::StatusOr<CommandOutcome> CompilerSandbox::Run(const SandboxedCommand& command) const {

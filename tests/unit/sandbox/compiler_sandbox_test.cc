@@ -51,6 +51,35 @@ TEST_CASE("a compiler builds a library in its directory") {
   CHECK(std::filesystem::exists(fixture.directory.path() + "/a.so"));
 }
 
+TEST_CASE("where the system's bubblewrap is too old or missing, the installation's own is used") {
+  TempDir home;
+  TempDir old;
+  std::filesystem::create_directory(home.path() + "/bin");
+  auto guard = MemoryGuard::Create(MemoryGuard::Mode::kAuto);
+  REQUIRE(guard.ok());
+  std::string path = getenv("PATH");
+  setenv("KMOSAIC_HOME", home.path().c_str(), 1);
+  for (bool exists : {true, false}) {
+    if (exists) {
+      std::ofstream(old.path() + "/bwrap") << "#!/bin/sh\necho 'unknown option' >&2\nexit 1\n";
+      std::filesystem::permissions(old.path() + "/bwrap", std::filesystem::perms(0755));
+    } else {
+      std::filesystem::remove(old.path() + "/bwrap");
+    }
+    setenv("PATH", old.path().c_str(), 1);
+    auto none = CompilerSandbox::Create(guard->get(), false);
+    std::filesystem::create_symlink("/usr/bin/bwrap", home.path() + "/bin/bwrap");
+    auto own = CompilerSandbox::Create(guard->get(), false);
+    std::filesystem::remove(home.path() + "/bin/bwrap");
+    setenv("PATH", path.c_str(), 1);
+    CHECK(absl::IsFailedPrecondition(none.status()));
+    CHECK(absl::StrContains(std::string(none.status().message()),
+                            exists ? "cannot make a sandbox" : "is not installed"));
+    CHECK(own.ok());
+  }
+  unsetenv("KMOSAIC_HOME");
+}
+
 TEST_CASE("a compile error comes back with the compiler's words") {
   Fixture fixture;
   CommandOutcome outcome = fixture.Shell("echo 'int f( {' > a.cc; g++ -c a.cc");
