@@ -219,6 +219,8 @@ absl::StatusOr<GuidanceDocument> ParseGuidanceDocument(std::string_view text,
   if (first == std::string::npos) return Wrong(path, 2, "the document has no text");
   size_t last = document.text.find_last_not_of(" \t\r\n");
   document.text = document.text.substr(first, last - first + 1) + "\n";
+  static const RE2 kFenceWords("(?m)^(```\\w+) .*$");
+  RE2::GlobalReplace(&document.text, kFenceWords, "\\1");
   return document;
 }
 

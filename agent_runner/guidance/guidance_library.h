@@ -14,6 +14,9 @@
 //   devices: [cuda]                    optional; where it is run; none: everywhere
 //   ---
 //   text
+//
+// Words behind a fence's language are for the tests of the samples and no part of the text that
+// a model is shown.
 #ifndef KMOSAIC_AGENT_RUNNER_GUIDANCE_GUIDANCE_LIBRARY_H_
 #define KMOSAIC_AGENT_RUNNER_GUIDANCE_GUIDANCE_LIBRARY_H_
 

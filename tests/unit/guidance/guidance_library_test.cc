@@ -54,6 +54,12 @@ TEST_CASE("A guidance document is read with all of its keys") {
   CHECK(Parse("name: a\nstages: [repair]\n").version == 1);
 }
 
+TEST_CASE("What a model is shown of a fence is its language") {
+  CHECK(Parse("name: a\nstages: [repair]\n",
+              "Text.\n```cuda run=x arch=sm_90a\nint a;  // run=x\n```\nMore.")
+            .text == "Text.\n```cuda\nint a;  // run=x\n```\nMore.\n");
+}
+
 TEST_CASE("A guidance document that is wrong is refused with file, line and reason") {
   CHECK(absl::StartsWith(ErrorOf("no front matter\n"), "dir/a.md:1: "));
   CHECK(absl::StrContains(ErrorOf("---\nname: a\n"), "not closed"));

@@ -38,9 +38,17 @@ def tails() -> list[Call]:
     return [Call({"x": x}, {"a": 2 * x, "b": 2 * x, "c": turned}, {"n": 1000})]
 
 
-@case("relu", "void relu(const float* x, float* y, int64_t n, cudaStream_t stream)")
+@case(
+    "relu",
+    "void run(const float* x, float* y, float* z, int64_t n, cudaStream_t stream)",
+    "  relu(x, y, n, stream);\n  relu(x + 1, z, n - 1, stream);  // not aligned to 16 bytes",
+)
 def relu() -> list[Call]:
-    return [Call({"x": normal(n)}, {"y": normal(n).relu()}, {"n": n}) for n in (3, 1024, 1030)]
+    def call(n: int) -> Call:
+        y = normal(n).relu()
+        return Call({"x": normal(n)}, {"y": y, "z": y[1:].clone()}, {"n": n})
+
+    return [call(3), call(1024), call(1030)]
 
 
 @case(
