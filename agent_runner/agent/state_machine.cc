@@ -229,6 +229,8 @@ std::vector<const GuidanceDocument*> PickGuidance(const ConversationSpec& spec,
   query.stage = stage;
   query.contract = spec.task->contract();
   query.family = spec.task->family();
+  query.device = spec.job->evaluation().device();
+  if (history.best != nullptr) query.regime = RegimeOf(history.best->report());
   query.present = history.guidance;
   query.token_budget = stage == v1::STAGE_IMPLEMENT ? kFirstGuidanceTokens : kLaterGuidanceTokens;
   if (uint64_t window = spec.job->budget().context_tokens(); window > 0) {

@@ -13,7 +13,7 @@ constexpr double kFactor = 4;
 constexpr int64_t kShortestReduction = 4096;
 constexpr int64_t kLongestAssumedReduction = 65'536;
 constexpr double kFloat32Unit = 0x1p-24;
-constexpr double kFloat32AccumulationCap = 0x1p-15;
+constexpr double kFloat32Accumulation = 0x1p-15;
 constexpr double kTf32Unit = 0x1p-11;
 // Blocks follow rows where rows are of a useful length.
 constexpr size_t kSmallestBlock = 32;
@@ -30,7 +30,7 @@ double AccumulationError(DType dtype, const ToleranceOptions& options) {
   if (unit > kFloat32Unit) {
     error = std::max(kFloat32Unit * growth, unit);
   } else if (unit == kFloat32Unit) {
-    error = std::min(unit * growth, kFloat32AccumulationCap);
+    error = kFloat32Accumulation;
   } else {
     error = unit * growth;
   }

@@ -9,7 +9,8 @@
 //        rounding the result alone does not explain), and at least 4 times the root mean
 //        square of that over the whole tensor
 //   a    relative error of an honest computation:
-//        float32, float64   u_acc sqrt(max(K, 4096)), for float32 at most 2^-15
+//        float32            2^-15
+//        float64            2^-53 sqrt(max(K, 4096))
 //        float16, bfloat16  max(2^-24 sqrt(max(K, 4096)), u): accumulation in float32
 //                           and a few intermediate roundings to the task's dtype
 //        the task accepts reduced precision: at least 2^-11 (TF32's unit roundoff)
@@ -25,10 +26,12 @@
 // sums, which the result's own size stands for. The factor 4 and the baseline's error as the
 // measure are what low-precision attention kernels are commonly tested with (error at most a small
 // multiple of the eager implementation's error against a reference of higher precision).
-// The floor of 4096 terms (4 a = 1.5e-5 for float32) allows fast device functions, for
-// which the CUDA C++ Programming Guide ("Mathematical Functions") gives __expf
-// 2 + floor(|1.173 x|) ulp, and dozens of chained operations. It and the cap of 2^-15 keep
-// the bound below one rounding of the inputs to float16 or TF32 (2^-11).
+// For float32 4 a = 1.2e-4: room for sums of 2^18 terms in another order, for fast device functions
+// (the CUDA C++ Programming Guide, "Mathematical Functions", gives __expf 2 + floor(|1.173 x|)
+// ulp), dozens of chained operations, and a normalisation of values that are small beside its
+// epsilon. Public kernels that are right were seen to use 5e-5 of it. It stays below what one
+// rounding of the inputs to float16 or TF32 (2^-11) does to a sum of products: about 2.8e-4 of
+// the sum's usual size, in each element and in the norm.
 // G in s_i allows cancellation inside a tensor; the geometric mean keeps a small row
 // beside a large one from becoming free.
 #ifndef KMOSAIC_GPU_WORKER_EVALUATE_TOLERANCE_H_
