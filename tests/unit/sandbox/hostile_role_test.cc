@@ -90,6 +90,7 @@ TEST_CASE("a role may read a folder that it was given, and not write it") {
   REQUIRE(role.ok());
   auto answer = (*role)->Call(
       {{"op", "collect"},
+       {"failed", nlohmann::json::array()},
        {"source",
         "text = open('" + given.path() + "/artifact').read()\ntry:\n    open('" + given.path() +
             "/x', 'w')\nexcept OSError as e:\n    raise RuntimeError(text + str(e.errno))"},

@@ -45,6 +45,7 @@ RoleRun RunInRole(Zygote* zygote, const std::string& source, const RoleLimits& l
   }
   run.pid = (*role)->pid();
   run.answer = (*role)->Call({{"op", "collect"},
+                              {"failed", nlohmann::json::array()},
                               {"source", source},
                               {"init", nullptr},
                               {"inputs", nullptr},

@@ -15,6 +15,7 @@ int main() {
   if (!role.ok()) return 4;
   auto answer = (*role)->Call(
       {{"op", "collect"},
+       {"failed", nlohmann::json::array()},
        {"source", "import os\nif os.fork() == 0:\n    os.setsid()\n    while True: pass\n"},
        {"init", nullptr},
        {"inputs", nullptr},

@@ -86,6 +86,7 @@ TEST_CASE("a zygote that was killed is started again") {
   REQUIRE(role.ok());
   kill(zygote->pid(), SIGKILL);
   auto lost = (*role)->Call({{"op", "collect"},
+                             {"failed", nlohmann::json::array()},
                              {"source", "while True: pass"},
                              {"init", nullptr},
                              {"inputs", nullptr},
@@ -116,6 +117,7 @@ TEST_CASE("Kill ends a call that is under way") {
   REQUIRE(role.ok());
   std::thread killer([&] { (*role)->Kill(); });
   auto answer = (*role)->Call({{"op", "collect"},
+                               {"failed", nlohmann::json::array()},
                                {"source", "while True: pass"},
                                {"init", nullptr},
                                {"inputs", nullptr},
