@@ -46,11 +46,11 @@ function(kmosaic_target name)
     $<$<COMPILE_LANGUAGE:C>:-Wall -Wextra -Werror>)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     # Wrong about std::string at -O2: https://gcc.gnu.org/bugzilla/show_bug.cgi?id=105329
-    target_compile_options(${name} PRIVATE 
+    target_compile_options(${name} PRIVATE
       $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<NOT:$<CONFIG:Debug>>>:-Wno-restrict>)
   endif()
   if(KMOSAIC_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # Wrong about std::function and std::regex in instrumented code: bug 105562 there.
+    # Wrong about std::regex in instrumented code: https://gcc.gnu.org/bugzilla/show_bug.cgi?id=105562
     target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized>)
   endif()
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")

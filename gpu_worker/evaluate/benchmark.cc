@@ -46,26 +46,6 @@ int64_t LargestTensor(const Value& value) {
   return largest;
 }
 
-// Root mean square of each leaf over some cases.
-std::vector<double> ScaleHints(const std::vector<const Value*>& values) {
-  std::vector<double> squares;
-  for (const Value* value : values) {
-    std::vector<Leaf> leaves = Leaves(*value);
-    squares.resize(std::max(squares.size(), leaves.size()), 0);
-    for (size_t i = 0; i < leaves.size(); ++i) {
-      const Tensor& tensor = leaves[i].value->tensor;
-      if (leaves[i].value->kind != Value::Kind::kTensor || !tensor.dtype.has_value() ||
-          !IsFloating(*tensor.dtype) || tensor.elements == 0) {
-        continue;
-      }
-      double rms = RootMeanSquare(tensor);
-      squares[i] += rms * rms;
-    }
-  }
-  for (double& square : squares) square = std::sqrt(square / static_cast<double>(values.size()));
-  return squares;
-}
-
 bool Flag(const json& reply, const char* group, const char* name) {
   auto found = reply.find(group);
   if (found == reply.end() || !found->is_object()) return false;
@@ -286,7 +266,10 @@ Conclusion Benchmark::Check(const Kept& kept) {
   options.tolerance.reduction = expected.reduction;
   options.tolerance.largest_input = LargestTensor(expected.inputs.value);
   options.tolerance.reduced_precision = options_.oracle.reduced_precision();
-  options.scale_hints = ScaleHints({&base_->expected.value, &expected.expected.value});
+  OutputScales scales;
+  scales.Add(base_->expected.value);
+  scales.Add(expected.expected.value);
+  options.scale_hints = scales.Hints();
   Comparison compared =
       CompareOutputs(expected.expected.value,
                      expected.expected64.has_value() ? &expected.expected64->value : nullptr,

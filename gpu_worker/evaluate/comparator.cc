@@ -428,6 +428,29 @@ Comparison CompareScalars(const Value& expected, const Value* expected64, const 
 
 }  // namespace
 
+void OutputScales::Add(const Value& expected) {
+  std::vector<Leaf> leaves = Leaves(expected);
+  squares_.resize(std::max(squares_.size(), leaves.size()), 0);
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    const Tensor& tensor = leaves[i].value->tensor;
+    if (leaves[i].value->kind != Value::Kind::kTensor || !tensor.dtype.has_value() ||
+        !IsFloating(*tensor.dtype)) {
+      continue;
+    }
+    double rms = RootMeanSquare(tensor);
+    squares_[i] += rms * rms;
+  }
+  ++cases_;
+}
+
+std::vector<double> OutputScales::Hints() const {
+  std::vector<double> hints;
+  for (double squares : squares_) {
+    hints.push_back(std::sqrt(squares / static_cast<double>(cases_)));
+  }
+  return hints;
+}
+
 Comparison CompareOutputs(const Value& expected, const Value* expected64, const Value& got,
                           const CompareOptions& options) {
   if (std::string difference = StructureDifference(expected, got, ""); !difference.empty()) {

@@ -22,6 +22,18 @@ struct CompareOptions {
   std::optional<uint8_t> poison;
 };
 
+// Usual size of each output: root mean square per leaf over the cases of one kind of values.
+class OutputScales {
+ public:
+  void Add(const Value& expected);
+  // One per leaf, 0 for what is no floating tensor; empty before the first Add.
+  std::vector<double> Hints() const;
+
+ private:
+  std::vector<double> squares_;
+  size_t cases_ = 0;
+};
+
 struct Comparison {
   // PASSED, WRONG_SHAPE, WRONG_DTYPE, WRONG_LAYOUT, WRONG_OUTPUT, or UNSUPPORTED for a
   // dtype that cannot be compared.

@@ -116,7 +116,7 @@ Conclusion Verifier::Run(v1::EvaluationReport* report) {
     auto made = reference_->Case(seed, "native", /*keep=*/true);
     if (auto* failed = std::get_if<Conclusion>(&made)) return *failed;
     cases.push_back(std::get<CasePtr>(made));
-    MeasureScales(*cases.back());
+    scales_.Add(cases.back()->expected.value);
     for (const std::string& note : cases.back()->notes) Note(note);
   }
   first_case_ = cases.front();
@@ -125,7 +125,7 @@ Conclusion Verifier::Run(v1::EvaluationReport* report) {
     for (uint64_t seed : options_.secret_seeds) {
       auto made = reference_->Case(seed, "native", /*keep=*/false);
       if (auto* failed = std::get_if<Conclusion>(&made)) return *failed;
-      MeasureScales(*std::get<CasePtr>(made));
+      scales_.Add(std::get<CasePtr>(made)->expected.value);
     }
   }
 
@@ -156,7 +156,7 @@ Conclusion Verifier::Run(v1::EvaluationReport* report) {
     auto made = reference_->Case(seed, "native", /*keep=*/false);
     if (auto* failed = std::get_if<Conclusion>(&made)) return finish(*failed);
     const TaskCase& task_case = *std::get<CasePtr>(made);
-    MeasureScales(task_case);
+    scales_.Add(task_case.expected.value);
     verify.add_seeds(seed);
     Conclusion checked = Check(candidate, task_case, nullptr, report);
     if (!checked.passed()) return finish(Explain(std::move(checked), task_case));
@@ -208,7 +208,7 @@ Conclusion Verifier::Run(v1::EvaluationReport* report) {
 }
 
 Comparison Verifier::Judge(const TaskCase& task_case, const Value& got) {
-  MeasureScales(task_case);
+  scales_.Add(task_case.expected.value);
   return Compare(task_case, got, kFirstPoison);
 }
 
@@ -216,7 +216,7 @@ Conclusion Verifier::VerifyTask() {
   auto made = reference_->Case(options_.public_seeds.front(), "native", /*keep=*/false);
   if (auto* failed = std::get_if<Conclusion>(&made)) return *failed;
   const TaskCase& task_case = *std::get<CasePtr>(made);
-  MeasureScales(task_case);
+  scales_.Add(task_case.expected.value);
   JudgeTask(Compare(task_case, task_case.expected.value, kFirstPoison));
   return ConcludeTask();
 }
@@ -231,32 +231,13 @@ Conclusion Verifier::ConcludeTask() const {
   return task;
 }
 
-void Verifier::MeasureScales(const TaskCase& task_case) {
-  std::vector<Leaf> leaves = Leaves(task_case.expected.value);
-  squares_.resize(std::max(squares_.size(), leaves.size()), 0);
-  for (size_t i = 0; i < leaves.size(); ++i) {
-    const Tensor& tensor = leaves[i].value->tensor;
-    if (leaves[i].value->kind != Value::Kind::kTensor || !tensor.dtype.has_value() ||
-        !IsFloating(*tensor.dtype) || tensor.elements == 0) {
-      continue;
-    }
-    double rms = RootMeanSquare(tensor);
-    squares_[i] += rms * rms;
-  }
-  ++scale_cases_;
-}
-
 Comparison Verifier::Compare(const TaskCase& task_case, const Value& got, uint8_t poison) const {
   CompareOptions options;
   options.poison = poison;
   options.tolerance.reduction = task_case.reduction;
   options.tolerance.largest_input = LargestTensor(task_case.inputs.value);
   options.tolerance.reduced_precision = options_.oracle.reduced_precision();
-  if (task_case.family == "native" && scale_cases_ > 0) {
-    for (double squares : squares_) {
-      options.scale_hints.push_back(std::sqrt(squares / static_cast<double>(scale_cases_)));
-    }
-  }
+  if (task_case.family == "native") options.scale_hints = scales_.Hints();
   return CompareOutputs(task_case.expected.value,
                         task_case.expected64.has_value() ? &task_case.expected64->value : nullptr,
                         got, options);

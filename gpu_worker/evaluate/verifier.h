@@ -83,7 +83,6 @@ class Verifier {
   Conclusion ConcludeTask() const;
   // Whether outputs that took no work would pass this case.
   void JudgeTask(const Comparison& passed);
-  void MeasureScales(const TaskCase& task_case);
   bool IsSecret(const TaskCase& task_case) const {
     return task_case.weight_seed.has_value() || public_.count(task_case.seed) == 0;
   }
@@ -95,9 +94,8 @@ class Verifier {
   Cancellation* const cancellation_;
   const std::set<uint64_t> public_;
   Parcel init_;
-  // Root mean square per output leaf over the native cases so far.
-  std::vector<double> squares_;
-  size_t scale_cases_ = 0;
+  // Of the native cases so far.
+  OutputScales scales_;
   int judged_cases_ = 0;
   int zeros_pass_ = 0;
   double worst_ratio_ = 0;

@@ -306,6 +306,25 @@ TEST_CASE("without a float64 reference the bound doubles and stays") {
         v1::VERDICT_WRONG_OUTPUT);
 }
 
+TEST_CASE("whether zeros would pass is told beside the verdict") {
+  // Also over several blocks, and when a number that is not finite is among them.
+  std::vector<double> values = Normal(8192, 20);
+  Task task(DType::kFloat32, {8, 1024}, values);
+  CHECK_FALSE(task.Judge(values).zeros_pass);
+  Task nothing(DType::kFloat32, {8, 1024}, Filled(8192, 0));
+  CHECK(nothing.Judge(Filled(8192, 0)).zeros_pass);
+  std::vector<double> one = Filled(8192, 0);
+  one[5000] = 1;
+  Task single(DType::kFloat32, {8, 1024}, one);
+  CHECK_FALSE(single.Judge(one).zeros_pass);
+  std::vector<double> infinite = Filled(8192, 0);
+  infinite[3] = kInfinity;
+  Task overflow(DType::kFloat32, {8, 1024}, infinite);
+  Comparison judged = overflow.Judge(infinite);
+  CHECK(judged.verdict == v1::VERDICT_PASSED);
+  CHECK_FALSE(judged.zeros_pass);
+}
+
 TEST_CASE("an empty output passes only as an empty output") {
   Value empty = TensorOf(DType::kFloat32, {0, 4}, {});
   CHECK(CompareOutputs(empty, &empty, empty, {}).verdict == v1::VERDICT_PASSED);

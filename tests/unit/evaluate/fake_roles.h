@@ -15,6 +15,9 @@
 
 namespace kmosaic::testing {
 
+// What FakeRoles' reference computes, and a candidate that does the same.
+std::vector<float> Square(const std::vector<float>& x);
+
 // What a fake process does with a request.
 struct FakeAnswer {
   nlohmann::json message;
@@ -58,6 +61,7 @@ struct CandidateAnswer {
   std::string report;                  // written before it ends
   nlohmann::json extra = nlohmann::json::object();
 };
+CandidateAnswer Right(const CandidateProcess& process);
 
 // A task of one input of kSize floats and one output, and a solution.
 class FakeRoles : public RoleStarter {
