@@ -34,6 +34,10 @@ Check SelfTestCheck(const Host& host);
 // Whether a coordinator is found and how it was named; never a failure.
 Check CoordinatorCheck(const Host& host, const std::string& flag);
 
+// What an interpreter at `where` printed of its version, torch's and numpy's, one a line; without
+// the rest when one is not there. Pure.
+Check JudgePython(const std::string& where, const std::vector<std::string>& lines);
+
 // What the worker's self-test printed. Pure.
 Check JudgeSelfTest(int exit_code, const std::vector<std::string>& lines);
 

@@ -1,9 +1,12 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "cli/doctor/check.h"
 #include "cli/output/numbers.h"
 #include "cli/program/connection.h"
@@ -17,6 +20,27 @@ using nlohmann::json;
 
 constexpr absl::Duration kShort = absl::Seconds(20);
 constexpr absl::Duration kSelfTest = absl::Minutes(5);
+
+using MajorMinor = std::pair<int, int>;
+// The syntax and library that the harness keeps to (tests/lint/python_floor.py).
+constexpr MajorMinor kOldestPython = {3, 9};
+// The first with the unsigned types that the harness names.
+constexpr MajorMinor kOldestTorch = {2, 3};
+
+constexpr char kPythonFix[] =
+    "install torch and numpy there, or name another Python with KMOSAIC_PYTHON";
+
+std::string Text(MajorMinor version) { return absl::StrCat(version.first, ".", version.second); }
+
+// Of "2.8.0+cu128"; false for what is no version, which the self-test will judge.
+bool OlderThan(const std::string& version, MajorMinor oldest) {
+  std::vector<std::string> parts = absl::StrSplit(version, absl::MaxSplits('.', 2));
+  MajorMinor found;
+  if (parts.size() < 2 || !absl::SimpleAtoi(parts[0], &found.first) ||
+      !absl::SimpleAtoi(parts[1], &found.second))
+    return false;
+  return found < oldest;
+}
 
 // The first line that the program prints; nothing when it does not run or fails.
 std::optional<std::string> Version(const std::vector<std::string>& argv) {
@@ -80,7 +104,6 @@ Check CudaCompiler(const Host& host, const std::string& python) {
 }
 
 Check PythonWithTorch(const std::optional<Finding>& python) {
-  std::string fix = "install torch and numpy there, or name another Python with KMOSAIC_PYTHON";
   if (!python)
     return {"Python", CheckResult::kFail, "no python3", "install python3 with torch and numpy"};
   // Asks for the versions without importing torch, which takes seconds.
@@ -92,21 +115,36 @@ Check PythonWithTorch(const std::optional<Finding>& python) {
                            kShort);
   std::string where = absl::StrCat(python->path, " (by ", python->found_by, ")");
   if (!output.ok())
-    return {"Python", CheckResult::kFail, absl::StrCat(where, " does not run"), fix};
-  if (output->lines.empty())
-    return {"Python", CheckResult::kFail, absl::StrCat(where, " fails"), fix};
-  if (output->lines.size() < 3) {
-    const char* missing = output->lines.size() == 1 ? "torch" : "numpy";
-    return {"Python", CheckResult::kFail,
-            absl::StrCat(output->lines[0], " without ", missing, ", ", where), fix};
-  }
-  return {"Python", CheckResult::kOk,
-          absl::StrCat(output->lines[0], ", torch ", output->lines[1], ", numpy ", output->lines[2],
-                       ", ", where),
-          ""};
+    return {"Python", CheckResult::kFail, absl::StrCat(where, " does not run"), kPythonFix};
+  return JudgePython(where, output->lines);
 }
 
 }  // namespace
+
+Check JudgePython(const std::string& where, const std::vector<std::string>& lines) {
+  if (lines.empty())
+    return {"Python", CheckResult::kFail, absl::StrCat(where, " fails"), kPythonFix};
+  if (OlderThan(lines[0], kOldestPython)) {
+    return {"Python", CheckResult::kFail,
+            absl::StrCat(lines[0], " is too old: ", Text(kOldestPython), " or newer is needed, ",
+                         where),
+            "name a newer Python that has torch and numpy with KMOSAIC_PYTHON"};
+  }
+  if (lines.size() < 3) {
+    const char* missing = lines.size() == 1 ? "torch" : "numpy";
+    return {"Python", CheckResult::kFail, absl::StrCat(lines[0], " without ", missing, ", ", where),
+            kPythonFix};
+  }
+  if (OlderThan(lines[1], kOldestTorch)) {
+    return {"Python", CheckResult::kFail,
+            absl::StrCat("torch ", lines[1], " is too old: ", Text(kOldestTorch),
+                         " or newer is needed, ", where),
+            absl::StrCat("pip install 'torch>=", Text(kOldestTorch),
+                         "' there, or name another Python with KMOSAIC_PYTHON")};
+  }
+  return {"Python", CheckResult::kOk,
+          absl::StrCat(lines[0], ", torch ", lines[1], ", numpy ", lines[2], ", ", where), ""};
+}
 
 std::vector<Check> InstallationChecks(const Host& host) {
   auto python = FindPython(host);

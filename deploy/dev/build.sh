@@ -30,6 +30,8 @@ lint() {
     xargs clang-format-16 --dry-run --Werror || failed=1
   say "layering"
   "$TOOLS" tests/lint/layering.py || failed=1
+  say "oldest Python"
+  "$TOOLS" tests/lint/python_floor.py || failed=1
   say "ruff and mypy"
   "$TOOLS" -m ruff check . || failed=1
   "$TOOLS" -m ruff format --check . || failed=1

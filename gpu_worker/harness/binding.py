@@ -220,12 +220,12 @@ class _Binding:
                 out.kind = _OTHER
         elif isinstance(value, float):
             out.kind, out.real = _FLOAT, value
-        elif isinstance(value, str | bytes):
+        elif isinstance(value, (str, bytes)):
             text = value.encode() if isinstance(value, str) else value
             buffer = ctypes.create_string_buffer(text)
             keep.append(buffer)
             out.kind, out.data, out.size = _STRING, ctypes.addressof(buffer), len(text)
-        elif isinstance(value, list | tuple):
+        elif isinstance(value, (list, tuple)):
             items = (_Value * max(len(value), 1))()
             keep.append(items)
             for i, item in enumerate(value):
@@ -278,9 +278,9 @@ class _Binding:
             int(tensor.requires_grad),
             tensor.dim(),
         )
-        for i, (size, stride) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
-            described.sizes[i] = size
-            described.strides[i] = stride
+        for i in range(tensor.dim()):
+            described.sizes[i] = tensor.size(i)
+            described.strides[i] = tensor.stride(i)
         keep.append(described)
         out.kind, out.data = _TENSOR, ctypes.addressof(described)
 

@@ -183,9 +183,7 @@ def guarded(t: torch.Tensor) -> torch.Tensor:
         source = t.detach()
         if source.numel() == 0:
             return torch.empty_strided(source.shape, source.stride(), dtype=source.dtype)
-        span = 1 + sum(
-            (size - 1) * stride for size, stride in zip(source.shape, source.stride(), strict=True)
-        )
+        span = 1 + sum((source.size(i) - 1) * source.stride(i) for i in range(source.dim()))
         flat = _allocate(span * source.dtype.itemsize).view(source.dtype)
         flat.copy_(source.as_strided((span,), (1,)))
         return flat.as_strided(source.shape, source.stride())

@@ -39,7 +39,7 @@ def describe(error: BaseException, program: str | None) -> str:
         lines.append(f'File "{name}", line {frame.lineno}, in {frame.name}\n')
         if frame.line:
             lines.append(f"    {frame.line}\n")
-    message = "".join(traceback.format_exception_only(error))
+    message = "".join(traceback.format_exception_only(type(error), error))
     if program is not None:
         message = message.replace(program, "solution.py")
     if len(message) > MAX_TEXT // 2:

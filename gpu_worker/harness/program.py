@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import os
 import sys
 import tempfile
 import types
 from dataclasses import dataclass
 
+# The folders of the files, which tracebacks and inspect read for as long as the process lives.
+# A role in a sandbox ends without this; its /tmp ends with it.
+_folders = contextlib.ExitStack()
+atexit.register(_folders.close)
+
 
 @dataclass(frozen=True)
 class Program:
     module: types.ModuleType
-    path: str
+    path: str  # of its file, which is there until the process ends
 
 
 class LoadFailed(Exception):
@@ -25,7 +32,7 @@ class LoadFailed(Exception):
 
 def load(source: str, name: str) -> Program:
     """Runs `source` as module `name` (never "__main__"). Raises LoadFailed."""
-    folder = tempfile.mkdtemp(prefix=f"{name}-")
+    folder = _folders.enter_context(tempfile.TemporaryDirectory(prefix=f"{name}-"))
     path = os.path.join(folder, f"{name}.py")
     module = types.ModuleType(name)
     module.__file__ = path

@@ -87,7 +87,7 @@ class Sizes:
                 if number is not None:
                     yield self._site(f"{target.id}[{index}]", number, element)
         elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
-            for name, element in zip(target.elts, value.elts, strict=False):
+            for name, element in zip(target.elts, value.elts):
                 yield from self._assigned(name, element)
 
     def _literals(self, function: ast.FunctionDef) -> Iterator[_Site]:

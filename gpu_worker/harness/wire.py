@@ -230,18 +230,20 @@ def _decode_tensor(node: Node, data: mmap.mmap | None) -> torch.Tensor:
     flat = torch.frombuffer(data, dtype=dtype, count=math.prod(shape), offset=node["offset"])
     tensor = flat.reshape(shape)
     stride = node.get("stride")
+    if stride is not None and len(stride) != len(shape):
+        raise ProtocolError(f"a tensor of {len(shape)} dimensions with {len(stride)} strides")
     if stride is None or tuple(stride) == tensor.stride() or not _is_dense(shape, stride):
         return tensor
     return torch.empty_strided(shape, stride, dtype=dtype).copy_(tensor)
 
 
 def _is_dense(shape: Sequence[int], stride: Sequence[int]) -> bool:
-    """Whether no two elements share memory and the extent is not absurd."""
-    extent = 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
+    """Whether no two elements share memory and the extent is not absurd; both as long."""
+    extent = 1 + sum((n - 1) * s for n, s in zip(shape, stride))
     if extent > 4 * math.prod(shape):
         return False
     reach = 1
-    for s, n in sorted((s, n) for n, s in zip(shape, stride, strict=True) if n > 1):
+    for s, n in sorted((s, n) for n, s in zip(shape, stride) if n > 1):
         if s < reach:
             return False
         reach = s * (n - 1) + reach

@@ -55,7 +55,9 @@ class Zygote:
         self._control = wire.Channel(control)
         self._library = enter.Library(library_path)
         harness = os.path.dirname(os.path.abspath(__file__))
-        self._always_shown = enter.view_of([*enter.python_paths(), harness, *shown])
+        # What lies beside the package is no role's business, though it is importable for now.
+        python = [path for path in enter.python_paths() if path != _PARENT_OF_PACKAGE]
+        self._always_shown = enter.view_of([*python, harness, *shown])
 
     def announce(self) -> None:
         import torch

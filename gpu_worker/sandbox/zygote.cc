@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
+#include <filesystem>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -81,10 +83,11 @@ absl::StatusOr<Frame> Receive(int socket, absl::Time deadline, int stop) {
 
 }  // namespace
 
-Zygote::Zygote(ZygoteOptions options, MemoryGuard* guard, UniqueFd seccomp)
+Zygote::Zygote(ZygoteOptions options, MemoryGuard* guard, UniqueFd seccomp, std::string temp_folder)
     : options_(std::move(options)),
       guard_(guard),
       seccomp_(std::move(seccomp)),
+      temp_folder_(std::move(temp_folder)),
       stop_(eventfd(0, EFD_CLOEXEC)) {}
 
 absl::StatusOr<std::unique_ptr<Zygote>> Zygote::Start(ZygoteOptions options, MemoryGuard* guard) {
@@ -96,7 +99,15 @@ absl::StatusOr<std::unique_ptr<Zygote>> Zygote::Start(ZygoteOptions options, Mem
   }
   options.python = *python;
   KMOSAIC_ASSIGN_OR_RETURN(UniqueFd seccomp, MakeSeccompProgram());
-  std::unique_ptr<Zygote> zygote(new Zygote(std::move(options), guard, std::move(seccomp)));
+  std::string temp_folder = "/tmp";
+  if (options.unsandboxed) {
+    temp_folder = (std::filesystem::temp_directory_path() / "kmosaic-roles-XXXXXX").string();
+    if (mkdtemp(temp_folder.data()) == nullptr) {
+      return ErrnoStatus(errno, absl::StrCat("making the roles' temporary folder ", temp_folder));
+    }
+  }
+  std::unique_ptr<Zygote> zygote(
+      new Zygote(std::move(options), guard, std::move(seccomp), std::move(temp_folder)));
   zygote->thread_ = std::thread([z = zygote.get()] { z->Run(); });
   std::unique_lock lock(zygote->mutex_);
   zygote->changed_.wait(lock, [&] { return zygote->starts_ + zygote->failed_starts_ > 0; });
@@ -113,6 +124,10 @@ Zygote::~Zygote() {
   uint64_t one = 1;
   [[maybe_unused]] ssize_t written = write(stop_.get(), &one, sizeof one);
   if (thread_.joinable()) thread_.join();
+  if (options_.unsandboxed) {
+    std::error_code ignored;  // a role that is still dying may hold it
+    std::filesystem::remove_all(temp_folder_, ignored);
+  }
 }
 
 void Zygote::Run() {
@@ -181,7 +196,7 @@ absl::StatusOr<Zygote::Instance> Zygote::StartInstance() const {
                   readable.dump()};
   request.env = {"PATH=/usr/local/bin:/usr/bin:/bin",
                  "HOME=/tmp",
-                 "TMPDIR=/tmp",
+                 "TMPDIR=" + temp_folder_,
                  "LANG=C.UTF-8",
                  "OMP_NUM_THREADS=1",
                  "MKL_NUM_THREADS=1"};

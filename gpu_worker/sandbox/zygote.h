@@ -83,7 +83,7 @@ class Zygote {
     ZygoteInfo info;
   };
 
-  Zygote(ZygoteOptions options, MemoryGuard* guard, UniqueFd seccomp);
+  Zygote(ZygoteOptions options, MemoryGuard* guard, UniqueFd seccomp, std::string temp_folder);
 
   // The thread that starts zygotes: it lives as long as this object, since the kernel
   // kills a zygote when the thread that started it ends.
@@ -102,6 +102,8 @@ class Zygote {
   const ZygoteOptions options_;
   MemoryGuard* const guard_;
   const UniqueFd seccomp_;
+  // TMPDIR of roles: in a sandbox its own /tmp; without one a folder of ours, removed at the end.
+  const std::string temp_folder_;
   const UniqueFd stop_;  // eventfd
 
   mutable std::mutex mutex_;

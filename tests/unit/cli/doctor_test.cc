@@ -23,6 +23,27 @@ TEST_CASE("A self-test that failed is told with its cause") {
   CHECK(JudgeSelfTest(139, {"{\"self_test\":{\"passed\":true}}"}).result == CheckResult::kFail);
 }
 
+TEST_CASE("A Python or a torch that is too old is told with what is needed") {
+  Check check = JudgePython("/opt/python3 (by PATH)", {"3.8.10", "2.4.1", "1.24.4"});
+  CHECK(check.result == CheckResult::kFail);
+  CHECK(check.found == "3.8.10 is too old: 3.9 or newer is needed, /opt/python3 (by PATH)");
+  CHECK(check.fix == "name a newer Python that has torch and numpy with KMOSAIC_PYTHON");
+  check = JudgePython("/opt/python3", {"3.10.2", "1.13.1+cu117", "1.24.4"});
+  CHECK(check.result == CheckResult::kFail);
+  CHECK(check.found == "torch 1.13.1+cu117 is too old: 2.3 or newer is needed, /opt/python3");
+  CHECK(check.fix == "pip install 'torch>=2.3' there, or name another Python with KMOSAIC_PYTHON");
+}
+
+TEST_CASE("A Python that will do is told with what it has, one that lacks something with that") {
+  Check check = JudgePython("/opt/python3", {"3.9.2", "2.10.0a0+git", "2.0.2"});
+  CHECK(check.result == CheckResult::kOk);
+  CHECK(check.found == "3.9.2, torch 2.10.0a0+git, numpy 2.0.2, /opt/python3");
+  CHECK(check.fix.empty());
+  CHECK(JudgePython("p", {"3.13.0"}).found == "3.13.0 without torch, p");
+  CHECK(JudgePython("p", {"3.13.0", "2.8.0"}).found == "3.13.0 without numpy, p");
+  CHECK(JudgePython("p", {}).result == CheckResult::kFail);
+}
+
 TEST_CASE("doctor names each check, and says no when the programs are missing") {
   TestHost test;
   test.host.env["PATH"] = "";

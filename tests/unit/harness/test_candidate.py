@@ -1,6 +1,8 @@
 """The candidate role over a stand-in for the emulation runtime (its own tests are
 elsewhere), with a real shared library for the `cuda` contract."""
 
+from __future__ import annotations
+
 import ctypes
 import json
 import os

@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -49,7 +51,7 @@ class Loaded:
         assert len(present) == len(fds)
         return {
             **reply,
-            **{n: wire.decode(reply[n], fd) for n, fd in zip(present, fds, strict=True)},
+            **{n: wire.decode(reply[n], fd) for n, fd in zip(present, fds)},
         }
 
     def close(self) -> None:

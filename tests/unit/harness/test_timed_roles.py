@@ -113,7 +113,7 @@ def case(task: reference.Reference, key: int | None) -> Any:
     if key is not None:
         message["key"] = key
     reply, fds = task.case(message)
-    for name, descriptor in zip(("inputs", "expected", "expected64"), fds, strict=True):
+    for name, descriptor in zip(("inputs", "expected", "expected64"), fds):
         reply[name] = wire.decode(reply[name], descriptor)
     return reply
 

@@ -4,8 +4,12 @@
 
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <filesystem>
+#include <string>
 #include <thread>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "gpu_worker/sandbox/process_tree.h"
 #include "tests/unit/sandbox/python_environment.h"
 #include "tests/unit/sandbox/role_fixture.h"
@@ -33,6 +37,18 @@ TEST_CASE("a collect role answers with what the file hands to load_inline") {
   REQUIRE(message["ok"] == true);
   REQUIRE(message["extensions"].size() == 1);
   CHECK(message["extensions"][0]["functions"] == nlohmann::json{"scale"});
+}
+
+TEST_CASE("a role sees the harness and nothing of what lies beside it") {
+  Zygote* zygote = SharedZygote();
+  if (zygote == nullptr) return;
+  std::string program = absl::StrCat("import os\nraise RuntimeError(sorted(os.listdir('",
+                                     KMOSAIC_SOURCE_DIR, "/gpu_worker')))");
+  RoleRun run = RunInRole(zygote, program, RoleLimits());
+  REQUIRE(run.answer.ok());
+  std::string error = run.answer->message.value("error", "");
+  INFO(error);
+  CHECK(absl::StrContains(error, "RuntimeError: ['harness']"));
 }
 
 TEST_CASE("a role takes one request after another") {
@@ -151,6 +167,28 @@ TEST_CASE("the override runs roles without a sandbox, within their limits") {
   CHECK(Descendants(ListProcesses(), run.pid).empty());
   run = RunInRole(zygote->get(), "import os\nos._exit(3)", RoleLimits());
   CHECK(run.failure->exit_code == 3);
+}
+
+TEST_CASE("what roles without a sandbox leave in their temporary folder goes with the zygote") {
+  if (PythonForTests().empty()) return;
+  auto guard = MemoryGuard::Create(MemoryGuard::Mode::kAuto);
+  REQUIRE(guard.ok());
+  ZygoteOptions options = ZygoteOptionsForTests();
+  options.unsandboxed = true;
+  auto zygote = Zygote::Start(options, guard->get());
+  REQUIRE(zygote.ok());
+  RoleRun run = RunInRole(zygote->get(),
+                          "import tempfile\nraise RuntimeError('<' + tempfile.gettempdir() + '>')",
+                          RoleLimits());
+  REQUIRE(run.answer.ok());
+  std::string error = run.answer->message.value("error", "");
+  INFO(error);
+  std::string folder = error.substr(error.rfind('<') + 1);
+  folder.resize(folder.find('>'));
+  CHECK(std::filesystem::path(folder) != std::filesystem::temp_directory_path());
+  CHECK_FALSE(std::filesystem::is_empty(folder));  // the program's own file
+  zygote->reset();
+  CHECK_FALSE(std::filesystem::exists(folder));
 }
 
 }  // namespace
