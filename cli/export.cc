@@ -89,6 +89,7 @@ void Report(const Host& host, const ExportArguments& arguments, const DatasetCou
                {"items", summary.items()},
                {"rows", summary.rows()},
                {"emulated", counts.emulated},
+               {"unverified", counts.unverified},
                {"splits", counts.rows},
                {"dropped", dropped}});
     return;
@@ -99,11 +100,13 @@ void Report(const Host& host, const ExportArguments& arguments, const DatasetCou
   for (const auto& [split, rows] : counts.rows)
     table.AddRow({split + ".jsonl", absl::StrCat(rows)});
   if (!table.empty()) *host.out << '\n' << table.Render(host.TableWidth());
+  if (counts.emulated + counts.unverified > 0) *host.out << '\n';
   if (counts.emulated > 0) {
-    *host.out << '\n'
-              << counts.emulated
+    *host.out << counts.emulated
               << " of them were verified on the emulated device only and say so.\n";
   }
+  if (counts.unverified > 0)
+    *host.out << counts.unverified << " of them hold no verified solution and say so.\n";
   if (dropped.empty()) return;
   Table left_out({{"LEFT OUT BECAUSE"}, {"CONVERSATIONS", Align::kRight}});
   for (const auto& [reason, number] : dropped) left_out.AddRow({reason, absl::StrCat(number)});

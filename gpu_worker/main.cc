@@ -1,4 +1,7 @@
 // kmosaic-gpu-worker: serves compile, verify and benchmark requests.
+#include <unistd.h>
+
+#include <atomic>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -15,6 +18,7 @@ namespace kmosaic {
 namespace {
 
 constexpr int kExitFailed = 1;
+constexpr int kExitInterrupted = 4;
 constexpr char kProcess[] = "kmosaic-gpu-worker";
 
 int Main(int argc, char** argv) {
@@ -73,9 +77,14 @@ int Main(int argc, char** argv) {
   }
   StartLog(kProcess, level);
 
-  // Before any thread, so that none of them takes the signals.
+  // Before any thread, so that none of them takes the signals. A worker that is still starting
+  // has nothing to finish: what it runs dies with it.
   Event drain;
-  ShutdownSignals signals([&drain] { drain.Set(); });
+  std::atomic<bool> started_up = false;
+  ShutdownSignals signals([&drain, &started_up] {
+    if (!started_up) _exit(kExitInterrupted);
+    drain.Set();
+  });
 
   if (self_test) {
     worker.no_grants = true;
@@ -91,6 +100,7 @@ int Main(int argc, char** argv) {
     std::cerr << kProcess << ": " << message << "\n";
     return absl::IsInvalidArgument(started.status()) ? kExitUsage : kExitFailed;
   }
+  started_up = true;
   std::unique_ptr<WorkerServer> server = *std::move(started);
   if (self_test) {
     std::cout << server->SummaryJson() << std::endl;

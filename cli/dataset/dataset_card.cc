@@ -32,6 +32,10 @@ std::string DatasetCard(const DatasetInfo& info, const DatasetCounts& counts,
         "CPU "
         "over an emulation of CUDA's execution model, never run on a GPU, without times.\n\n");
   }
+  if (counts.unverified > 0) {
+    absl::StrAppend(&text, "**", counts.unverified, " of the ", summary.rows(),
+                    " rows hold no verified solution** (`\"verified\": false`).\n\n");
+  }
   absl::StrAppend(&text, "| split | rows |\n|---|---:|\n");
   for (const auto& [split, rows] : counts.rows)
     absl::StrAppend(&text, "| ", split, " | ", rows, " |\n");

@@ -64,6 +64,7 @@ ordered_json ManifestJson(const DatasetInfo& info, const DatasetCounts& counts,
       {"items", summary.items()},
       {"rows", summary.rows()},
       {"rows_verified_on_the_emulated_device_only", counts.emulated},
+      {"rows_without_a_verified_solution", counts.unverified},
       {"splits", ordered_json::object()},
       {"dropped", ordered_json::object()}};
   if (info.min_speedup >= 0) json["filters"]["min_speedup"] = info.min_speedup;
@@ -75,10 +76,10 @@ ordered_json ManifestJson(const DatasetInfo& info, const DatasetCounts& counts,
   return json;
 }
 
-// Whether the row says that only the emulated device verified it.
-bool IsEmulated(const nlohmann::json& row) {
-  auto emulated = row.find("emulated");
-  return emulated != row.end() && emulated->is_boolean() && emulated->get<bool>();
+// Whether the row says yes in that column.
+bool Says(const nlohmann::json& row, const char* column) {
+  auto value = row.find(column);
+  return value != row.end() && value->is_boolean() && value->get<bool>();
 }
 
 }  // namespace
@@ -181,7 +182,11 @@ absl::Status DatasetWriter::Add(const v1::ExportRow& row) {
   KMOSAIC_ASSIGN_OR_RETURN(File * file, Temporary(FileOfSplit(row.split())));
   KMOSAIC_RETURN_IF_ERROR(file->Append(row.json() + "\n"));
   ++counts_.rows[row.split()];
-  if (IsEmulated(json)) ++counts_.emulated;
+  if (!Says(json, "verified")) {
+    ++counts_.unverified;
+  } else if (Says(json, "emulated")) {  // of an unverified row: where it was judged
+    ++counts_.emulated;
+  }
   return absl::OkStatus();
 }
 

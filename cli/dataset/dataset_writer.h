@@ -29,7 +29,10 @@ struct DatasetInfo {
 struct DatasetCounts {
   // Rows by split; only splits that have rows.
   std::map<std::string, uint64_t> rows;
+  // Rows that the emulated device alone verified.
   uint64_t emulated = 0;
+  // Rows without a verified solution, whatever judged them.
+  uint64_t unverified = 0;
 };
 
 // Rows go to hidden temporary files in the folder; Finish makes them durable and gives them

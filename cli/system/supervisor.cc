@@ -135,6 +135,9 @@ void Supervisor::Run(const Interrupt& stop) {
 }
 
 void Supervisor::Drain() {
+  for (Slot& slot : slots_) {
+    if (slot.state == State::kStarting) slot.process.reset();
+  }
   // Runners end while workers still serve them, and both while the coordinator still takes
   // their results.
   for (size_t i = slots_.size(); i-- > 0;) {

@@ -54,7 +54,8 @@ class Supervisor {
   // Keeps them running until `stop`.
   void Run(const Interrupt& stop);
 
-  // SIGTERM to one after the other, from the last to the first; kills what takes too long.
+  // SIGTERM to one after the other, from the last to the first; kills what takes too long, and
+  // at once what is still starting: that holds nothing yet.
   void Drain();
 
   // The ready line of daemon `index`.

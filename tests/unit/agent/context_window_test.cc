@@ -104,10 +104,34 @@ TEST_CASE("EndsInRepetition sees loops of words and single characters, not code"
   CHECK(EndsInRepetition(loop));
   CHECK(EndsInRepetition(std::string(5000, '=')));
   CHECK_FALSE(EndsInRepetition(std::string(100, '=')));
+  CHECK_FALSE(EndsInRepetition(""));
   std::string code;
   for (int i = 0; i < 100; ++i) {
     code += "  y[" + std::to_string(i * 7919) + "] = f" + std::to_string(i % 13) + "(x[" +
             std::to_string(i * i) + "]);\n";
   }
   CHECK_FALSE(EndsInRepetition(code));
+}
+
+TEST_CASE("EndsInRepetition sees short loops: eight pieces and 400 bytes at least") {
+  auto loop = [](const std::string& piece, int times) {
+    std::string text = "Let me think about how to tile this. ";
+    for (int i = 0; i < times; ++i) text += piece;
+    return text;
+  };
+  const std::string words = "I will write the kernel now. ";  // 29 bytes
+  CHECK(EndsInRepetition(loop(words, 14)));
+  CHECK_FALSE(EndsInRepetition(loop(words, 8)));  // emphasis, not yet a loop
+  const std::string line =
+      "The shared memory tile has to be padded to avoid bank conflicts, so we "
+      "load it in two steps.\n";  // 93 bytes
+  CHECK(EndsInRepetition(loop(line, 9)));
+  CHECK_FALSE(EndsInRepetition(loop(line, 6)));
+  CHECK(EndsInRepetition(loop("\n", 400)));
+  // Rows of a table differ where it matters.
+  std::string table = "| n | time |\n|---|---|\n";
+  for (int i = 1; i < 60; ++i) {
+    table += "| " + std::to_string(i * i * 37) + " | " + std::to_string(i * 911 % 97) + " us |\n";
+  }
+  CHECK_FALSE(EndsInRepetition(table));
 }

@@ -273,6 +273,17 @@ TEST_CASE("A reply that ended within its reasoning is truncated, not a kernel") 
   CHECK(std::get<CallModel>(c.Next()).messages.size() == 2);
 }
 
+TEST_CASE("A loop that a small limit cut short is degenerate, not a reply without code") {
+  Fixture c;
+  std::string loop;
+  for (int i = 0; i < 20; ++i) loop += "I will write the kernel now. ";
+  REQUIRE(loop.size() < 1500);
+  c.Reply(loop, "length");
+  c.RecordNext();
+  CHECK(absl::StartsWith(c.steps.back().result().extraction_error(), "degenerate: "));
+  CHECK(std::get<CallModel>(c.Next()).messages.size() == 2);
+}
+
 TEST_CASE("Two degenerate replies in a row end the conversation") {
   Fixture c;
   std::string loop = "```python\n";

@@ -52,19 +52,21 @@ TEST_CASE("A finished export holds its rows, a manifest and a card, and nothing 
   std::string folder = temp.path() + "/a/b";
   auto writer = DatasetWriter::Open(folder);
   REQUIRE(writer.ok());
-  REQUIRE((*writer)->Add(Row("train", "{\"id\":1,\"emulated\":true}")).ok());
-  REQUIRE((*writer)->Add(Row("train", "{\"id\":2,\"emulated\":false}")).ok());
-  REQUIRE((*writer)->Add(Row("test", "{\"id\":3}")).ok());
+  std::string emulated = "{\"id\":1,\"verified\":true,\"emulated\":true}";
+  std::string measured = "{\"id\":2,\"verified\":true,\"emulated\":false}";
+  REQUIRE((*writer)->Add(Row("train", emulated)).ok());
+  REQUIRE((*writer)->Add(Row("train", measured)).ok());
+  REQUIRE((*writer)->Add(Row("test", "{\"id\":3,\"verified\":false,\"emulated\":true}")).ok());
   REQUIRE((*writer)->Finish(Info(), Summary(5, 3)).ok());
   writer->reset();
   CHECK(Names(folder) ==
         std::set<std::string>{"README.md", "manifest.json", "test.jsonl", "train.jsonl"});
-  CHECK(ReadFile(folder + "/train.jsonl") ==
-        "{\"id\":1,\"emulated\":true}\n{\"id\":2,\"emulated\":false}\n");
+  CHECK(ReadFile(folder + "/train.jsonl") == emulated + "\n" + measured + "\n");
   auto manifest = nlohmann::json::parse(ReadFile(folder + "/manifest.json"));
   CHECK(manifest["rows"] == 3);
   CHECK(manifest["items"] == 5);
   CHECK(manifest["rows_verified_on_the_emulated_device_only"] == 1);
+  CHECK(manifest["rows_without_a_verified_solution"] == 1);
   CHECK(manifest["splits"]["train"]["rows"] == 2);
   CHECK(manifest["dropped"]["not verified"] == 2);
   CHECK(manifest["filters"]["min_speedup"].is_null());
@@ -73,6 +75,7 @@ TEST_CASE("A finished export holds its rows, a manifest and a card, and nothing 
   CHECK(card.find("validation") == std::string::npos);
   CHECK(card.find("1 of the 3 rows were verified on the emulated device only") !=
         std::string::npos);
+  CHECK(card.find("1 of the 3 rows hold no verified solution") != std::string::npos);
   CHECK(card.find("| not verified | 2 |") != std::string::npos);
 }
 

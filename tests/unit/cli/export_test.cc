@@ -54,6 +54,27 @@ TEST_CASE_METHOD(Fixture, "export writes the stream's rows and says what was lef
   CHECK(fake.dataset.request.jobs(0) == "job-1");
 }
 
+TEST_CASE_METHOD(Fixture,
+                 "export tells rows that the emulated device verified from unverified ones") {
+  auto add = [&] {
+    fake.dataset.responses.clear();
+    AddRow("train", "{\"verified\":true,\"emulated\":true}");
+    AddRow("train", "{\"verified\":false,\"emulated\":true}");
+    AddRow("test", "{\"verified\":false,\"emulated\":false}");
+    AddRow("test", "{\"verified\":true,\"emulated\":false}");
+    AddSummary(4, 4);
+  };
+  add();
+  CHECK(Run({"--include-emulated", "--include-unverified"}) == 0);
+  CHECK(Contains(run.out.str(),
+                 "\n1 of them were verified on the emulated device only and say so.\n"
+                 "2 of them hold no verified solution and say so.\n"));
+  add();
+  CHECK(Run({"--include-emulated", "--include-unverified", "-o", "json"}) == 0);
+  CHECK(run.Json()["emulated"] == 1);
+  CHECK(run.Json()["unverified"] == 2);
+}
+
 TEST_CASE_METHOD(Fixture, "Without a least speedup none is sent") {
   AddSummary(0, 0);
   CHECK(Run({"-o", "json"}) == 0);

@@ -1,9 +1,13 @@
 #include "cli/system/supervisor.h"
 
+#include <sys/stat.h>
+
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "cli/system/local_system.h"
@@ -95,6 +99,32 @@ TEST_CASE("An interrupt ends the start") {
   Interrupt stop;
   stop.Trigger();
   CHECK(absl::IsCancelled(supervisor.Start(stop)));
+}
+
+TEST_CASE("What is still starting is killed at once, what serves ends in order") {
+  TempDir temp;
+  SystemClock clock;
+  std::vector<std::string> said;
+  Supervisor::Options options;
+  options.say = [&](const std::string& line) { said.push_back(line); };
+  // Starts for ever and does not listen to SIGTERM; tells the fifo that it is there.
+  std::string fifo = temp.path() + "/fifo";
+  REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);
+  Supervisor supervisor({Script(temp, "a", kServe),
+                         Script(temp, "b", "trap '' TERM; echo here > $DIR/fifo; exec sleep 600")},
+                        clock, options);
+  Interrupt stop;
+  std::thread interrupter([&] {
+    std::ifstream waits(fifo);
+    std::string line;
+    std::getline(waits, line);
+    stop.Trigger();
+  });
+  CHECK(absl::IsCancelled(supervisor.Start(stop)));
+  interrupter.join();
+  supervisor.Drain();
+  CHECK(said.empty());  // nobody's drain time ran out
+  CHECK(ReadFile(temp.path() + "/ends") == "a\n");
 }
 
 TEST_CASE("A daemon that died is started again and told where it was") {
