@@ -35,6 +35,9 @@ constexpr uint64_t kCasesInMemory = 6;
 constexpr uint64_t kVerifiedBytes = 16 << 20;
 // An order of threads that is neither the usual one nor its reverse.
 constexpr char kRandomSchedule[] = "random:1";
+// Launches are counted and run nothing. Whoever waits for a kernel then is not waited for long.
+constexpr char kAblatedSchedule[] = "ablated";
+constexpr absl::Duration kAblatedRun = absl::Seconds(10);
 // From one scale to the next, where a task tells nothing apart.
 constexpr double kLargerScale = 4;
 // How often a handler of a failed build may lead to another one.
@@ -164,6 +167,7 @@ absl::StatusOr<v1::EvaluationReport> Evaluator::Evaluate(const v1::KernelRequest
   if (last_stage != v1::ROLE_BENCHMARK || !FindVerified(work)) {
     Conclusion verified = Verify(work, std::get<std::string>(built));
     if (options_.device->is_emulated() && !work.cancelled()) {
+      if (verified.passed()) verified = CheckAblated(work, std::get<std::string>(built));
       if (verified.passed()) {
         verified = Count(work);
       } else if (MayComeFromOrder(verified.verdict)) {
@@ -612,6 +616,43 @@ std::variant<RunResult, Conclusion> Evaluator::RunCounted(Work& work) const {
   Conclusion loaded = candidate.Load(std::get<std::shared_ptr<const TaskShape>>(shape)->init);
   if (!loaded.passed()) return loaded;
   return candidate.Run(*std::get<std::shared_ptr<const TaskCase>>(task_case));
+}
+
+Conclusion Evaluator::CheckAblated(Work& work, const std::string& artifact) const {
+  work.report.mutable_verify()->add_checks("without its kernels");
+  auto shape = work.reference->Shape();
+  if (auto* failed = std::get_if<Conclusion>(&shape)) return *failed;
+  Candidate::Options options = CandidateOptions(work, artifact);
+  options.schedule = kAblatedSchedule;
+  options.limits.run = std::min(options.limits.run, kAblatedRun);
+  Candidate candidate(std::move(options), options_.roles, work.cancellation);
+  // Whatever else it comes to: it needs its kernels.
+  auto needs_them = [](const Conclusion& conclusion) {
+    return conclusion.verdict == v1::VERDICT_INFRASTRUCTURE ? conclusion : Conclusion();
+  };
+  Conclusion loaded = candidate.Load(std::get<std::shared_ptr<const TaskShape>>(shape)->init);
+  if (!loaded.passed()) return needs_them(loaded);
+  VerifyOptions judging;
+  judging.oracle = work.request.oracle();
+  Verifier verifier(std::move(judging), work.reference.get(), options_.roles, work.cancellation);
+  bool has_elements = false;
+  for (uint64_t seed : PublicSeeds(std::max(2U, options_.public_seeds))) {
+    auto made = work.reference->Case(seed, "native", /*keep=*/true);
+    if (auto* failed = std::get_if<Conclusion>(&made)) return *failed;
+    const TaskCase& task_case = *std::get<std::shared_ptr<const TaskCase>>(made);
+    for (const Leaf& leaf : Leaves(task_case.expected.value)) {
+      has_elements = has_elements || leaf.value->tensor.elements > 0;
+    }
+    auto ran = candidate.Run(task_case);
+    if (auto* failed = std::get_if<Conclusion>(&ran)) return needs_them(*failed);
+    Comparison compared = verifier.Judge(task_case, std::get<RunResult>(ran).outputs);
+    if (compared.verdict != v1::VERDICT_PASSED) return Conclusion();
+  }
+  if (!has_elements) return Conclusion();
+  return {v1::VERDICT_NO_CUSTOM_KERNEL,
+          "the outputs are right also when none of the solution's own kernels runs: something else "
+          "computes them",
+          {}};
 }
 
 Conclusion Evaluator::Count(Work& work) const {

@@ -89,6 +89,9 @@ class Evaluator {
   Candidate::Options CandidateOptions(const Work& work, const std::string& artifact) const;
   std::unique_ptr<Reference> MakeReference(const Work& work,
                                            const std::map<std::string, int64_t>& fixed) const;
+  // NO_CUSTOM_KERNEL when the solution gives right outputs also where none of its kernels runs
+  // (the emulated device can leave them out).
+  struct Conclusion CheckAblated(Work& work, const std::string& artifact) const;
   // Runs once more with counting, which also checks every access exactly.
   struct Conclusion Count(Work& work) const;
   // After a wrong output: notes on what the check of every access sees.

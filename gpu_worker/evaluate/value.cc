@@ -200,6 +200,12 @@ absl::StatusOr<std::shared_ptr<const std::string>> ReadBlock(int fd, uint64_t ma
   if (size > max_bytes) {
     return Malformed(absl::StrCat("block of ", size, " bytes exceeds the limit of ", max_bytes));
   }
+  // Pages that nobody wrote cost the sender nothing, and would cost memory here.
+  constexpr uint64_t kStatBlock = 512;
+  constexpr uint64_t kSlack = 1 << 20;
+  if (static_cast<uint64_t>(stat_buffer.st_blocks) * kStatBlock + kSlack < size) {
+    return Malformed(absl::StrCat("block of ", size, " bytes has holes"));
+  }
   auto block = std::make_shared<std::string>(size, '\0');
   size_t done = 0;
   while (done < size) {

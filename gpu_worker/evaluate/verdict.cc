@@ -28,6 +28,7 @@ bool MayClaim(v1::Verdict verdict, Untrusted whose, bool entry) {
     case v1::VERDICT_LOAD_ERROR:
     case v1::VERDICT_RUNTIME_ERROR:
     case v1::VERDICT_NO_CUSTOM_KERNEL:
+    case v1::VERDICT_TAMPERING:
     case v1::VERDICT_HOST_MEMORY:
     case v1::VERDICT_DEVICE_MEMORY:
     case v1::VERDICT_PROCESS_LIMIT:

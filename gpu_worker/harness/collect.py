@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from harness import cpp_extension, cuda_on_cpu, errors, program, wire
+from harness import cpp_extension, cuda_on_cpu, errors, program, seal, wire
 
 
 class _CalledTooEarly(RuntimeError):
@@ -55,26 +55,15 @@ def collect(source: str, init: Any, inputs: Any, failed: Sequence[str] = ()) -> 
     """Imports the file, then constructs ModelNew, then (only while nothing was recorded)
     calls its forward. `init` and `inputs` are None where not known."""
     recorder = _Recorder(failed)
-    cpp_extension.install(recorder)
-    path: str | None = None
-    try:
-        with cuda_on_cpu.emulated(), torch.no_grad():
-            loaded = program.load(source, "solution")
-            path = loaded.path
-            model_class = getattr(loaded.module, "ModelNew", None)
-            if model_class is None:
-                return _refused("LOAD_ERROR", "the file defines no class ModelNew")
-            if init is not None:
-                model = model_class(*init)
-                if inputs is not None and not recorder.extensions:
-                    model(*inputs)
-    except program.LoadFailed as error:
-        if not (recorder.extensions and recorder.called):
-            return errors.reply(program.cause(error), error.path, "LOAD_ERROR")
-    except BaseException as error:
-        # With something recorded, what went wrong after it shows when the program is run.
-        if not recorder.extensions:
-            return errors.reply(error, path, "RUNTIME_ERROR")
+    with cuda_on_cpu.emulated(), torch.no_grad():
+        cpp_extension.install(recorder)
+        refused = _run(source, init, inputs, recorder)
+        what = seal.broken()
+        seal.release()  # the stand-ins of the device go next
+    if what is not None:
+        return _refused("TAMPERING", what)
+    if refused is not None:
+        return refused
     if not recorder.extensions:
         return _refused(
             "NO_CUSTOM_KERNEL",
@@ -82,6 +71,29 @@ def collect(source: str, init: Any, inputs: Any, failed: Sequence[str] = ()) -> 
             "load_inline or load: there is no CUDA source of its own to judge",
         )
     return {"ok": True, "extensions": [r.to_json() for r in recorder.extensions.values()]}
+
+
+def _run(source: str, init: Any, inputs: Any, recorder: _Recorder) -> dict[str, Any] | None:
+    """None: nothing went wrong, or it did after something was recorded."""
+    path: str | None = None
+    try:
+        loaded = program.load(source, "solution")
+        path = loaded.path
+        model_class = getattr(loaded.module, "ModelNew", None)
+        if model_class is None:
+            return _refused("LOAD_ERROR", "the file defines no class ModelNew")
+        if init is not None:
+            model = model_class(*init)
+            if inputs is not None and not recorder.extensions:
+                model(*inputs)
+    except program.LoadFailed as error:
+        if not (recorder.extensions and recorder.called):
+            return errors.reply(program.cause(error), error.path, "LOAD_ERROR")
+    except BaseException as error:
+        # With something recorded, what went wrong after it shows when the program is run.
+        if not recorder.extensions:
+            return errors.reply(error, path, "RUNTIME_ERROR")
+    return None
 
 
 def _refused(verdict: str, text: str) -> dict[str, Any]:

@@ -14,6 +14,8 @@ from typing import Any
 
 import torch.utils
 
+from harness import seal
+
 
 @dataclass(frozen=True)
 class ExtensionRequest:
@@ -133,7 +135,8 @@ def _load(handler: Handler) -> Callable[..., types.ModuleType]:
 
 def install(handler: Handler) -> None:
     """From now on this process's torch.utils.cpp_extension asks `handler`. The real
-    module, which takes long to import and would compile, is not imported."""
+    module, which takes long to import and would compile, is not imported. A solution is
+    imported next: answers say from now on what it exchanged (seal.py)."""
     module = types.ModuleType("torch.utils.cpp_extension")
     members: dict[str, object] = {
         "load_inline": _load_inline(handler),
@@ -148,3 +151,4 @@ def install(handler: Handler) -> None:
         setattr(module, name, value)
     sys.modules["torch.utils.cpp_extension"] = module
     torch.utils.cpp_extension = module  # type: ignore[attr-defined]
+    seal.close()

@@ -102,12 +102,13 @@ def _library() -> ctypes.CDLL:
 def configure(schedule: str, poison: int, report_fd: int) -> None:
     """Starts afresh: forgets findings, counters and errors.
 
-    schedule: "forward", "reverse" or "random:SEED". poison: the byte (0..255) that memory without
-    content holds. report_fd: findings are appended there as JSON lines when they are made; -1
-    for none. Raises ValueError for a schedule that is none of these.
+    schedule: "forward", "reverse", "random:SEED" or "ablated" (no kernel runs). poison: the
+    byte (0..255) that memory without content holds. report_fd: findings are appended
+    there as JSON lines when they are made; -1 for none. Raises ValueError for a schedule that
+    is none of these.
     """
     if _library().kmosaic_emu_configure(schedule.encode(), poison & 0xFF, report_fd) != 0:
-        raise ValueError(f"unknown schedule {schedule!r}: forward, reverse or random:SEED")
+        raise ValueError(f"unknown schedule {schedule!r}: forward, reverse, random:SEED, ablated")
 
 
 def findings() -> list[dict[str, object]]:
@@ -156,14 +157,32 @@ class _Memory(ctypes.Array):  # type: ignore[type-arg]
     _length_ = 1 << 46  # only addresses below the real size are ever used
 
 
-def _allocate(size: int) -> torch.Tensor:
+# Blocks of inputs that are gone, by size, and how much they may hold: the next input of a size
+# takes the block of the one before, as on a GPU, so that the same address comes with other
+# content.
+_spare: dict[int, int] = {}
+_SPARE_BYTES = 64 << 20
+
+
+def _give_back(address: int, size: int) -> None:
+    if size not in _spare and sum(_spare) + size <= _SPARE_BYTES:
+        _spare[size] = address
+    else:
+        _library().kmosaic_emu_free(address)
+
+
+def _allocate(size: int, input_of_a_call: bool = False) -> torch.Tensor:
     """`size` > 0 bytes of device memory; freed when the last tensor over it is gone."""
     library = _library()
-    address = library.kmosaic_emu_allocate(size)
+    spare = _spare.pop(size, None) if input_of_a_call else None
+    address = spare or library.kmosaic_emu_allocate(size)
     if not address:
         raise MemoryError(f"the emulated device has no {size} bytes left")
     memory = _Memory.from_address(address)
-    weakref.finalize(memory, library.kmosaic_emu_free, address)
+    if input_of_a_call:
+        weakref.finalize(memory, _give_back, address, size)
+    else:
+        weakref.finalize(memory, library.kmosaic_emu_free, address)
     return torch.frombuffer(memory, dtype=torch.uint8, count=size)
 
 
@@ -184,7 +203,7 @@ def guarded(t: torch.Tensor) -> torch.Tensor:
         if source.numel() == 0:
             return torch.empty_strided(source.shape, source.stride(), dtype=source.dtype)
         span = 1 + sum((source.size(i) - 1) * source.stride(i) for i in range(source.dim()))
-        flat = _allocate(span * source.dtype.itemsize).view(source.dtype)
+        flat = _allocate(span * source.dtype.itemsize, input_of_a_call=True).view(source.dtype)
         flat.copy_(source.as_strided((span,), (1,)))
         return flat.as_strided(source.shape, source.stride())
 

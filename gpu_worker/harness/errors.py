@@ -6,6 +6,8 @@ import errno
 import traceback
 from typing import Any
 
+from harness import seal
+
 MAX_TEXT = 4000
 _MAX_FRAMES = 6
 
@@ -59,7 +61,9 @@ def _short(path: str) -> str:
 
 
 def verdict_of(error: BaseException, default: str) -> str:
-    """`default`, or the resource that ran out."""
+    """`default`, the resource that ran out, or TAMPERING."""
+    if isinstance(error, seal.Tampered):
+        return "TAMPERING"
     # Looked up by name: the class exists without CUDA too, in torch's C extension.
     if type(error).__name__ == "OutOfMemoryError":
         return "DEVICE_MEMORY"

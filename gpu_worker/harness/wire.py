@@ -19,6 +19,8 @@ from typing import Any
 
 import torch
 
+from harness import seal
+
 MAX_JSON_BYTES = 64 << 20
 MAX_DESCRIPTORS = 8
 ALIGNMENT = 64
@@ -50,6 +52,15 @@ DTYPES: dict[str, torch.dtype] = {
 
 Node = dict[str, Any]
 
+# To plain bytes in C order; taken before a program could exchange them.
+_PLAIN_STEPS: tuple[Callable[[torch.Tensor], torch.Tensor], ...] = (
+    torch.Tensor.detach,
+    torch.Tensor.cpu,
+    torch.Tensor.resolve_conj,
+    torch.Tensor.resolve_neg,
+    torch.Tensor.contiguous,
+)
+
 
 class ProtocolError(Exception):
     """The peer sent something that is not a frame or not a value tree."""
@@ -79,6 +90,9 @@ class Channel:
         return message, descriptors
 
     def send(self, message: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
+        answer = seal.judged(message)
+        if answer is not message:
+            message, descriptors = answer, ()
         text = json.dumps(message, separators=(",", ":")).encode()
         if len(text) > MAX_JSON_BYTES:
             raise ProtocolError(f"message of {len(text)} bytes, at most {MAX_JSON_BYTES}")
@@ -152,6 +166,9 @@ class TreeWriter:
     def _encode_tensor(self, value: torch.Tensor) -> Node:
         if type(value) not in (torch.Tensor, torch.nn.Parameter):
             raise UnsupportedValue(f"a tensor of class {type(value).__name__}")
+        shadowed = [name for name in vars(value) if hasattr(torch.Tensor, name)]
+        if shadowed:
+            raise seal.Tampered(f"a tensor with its own {', '.join(sorted(shadowed))}")
         if value.layout is not torch.strided or value.is_quantized:
             raise UnsupportedValue(f"a tensor of layout {value.layout}")
         dtype = str(value.dtype).removeprefix("torch.")
@@ -164,7 +181,9 @@ class TreeWriter:
             "stride": list(value.stride()),
             "device": self._device_name(value),
         }
-        plain = value.detach().cpu().resolve_conj().resolve_neg().contiguous()
+        plain = value
+        for step in _PLAIN_STEPS:
+            plain = step(plain)
         size = plain.numel() * plain.element_size()
         node["offset"] = self._append(plain.data_ptr(), size)
         node["bytes"] = size

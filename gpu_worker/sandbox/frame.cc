@@ -15,6 +15,29 @@ namespace {
 constexpr size_t kHeaderBytes = 8;
 constexpr size_t kMaxFds = 16;
 
+// Deeper than any message; copying and destroying a tree of JSON takes stack for each level.
+constexpr int kMaxDepth = 200;
+
+// Whether brackets outside of strings nest deeper than that.
+bool IsTooDeep(std::string_view text) {
+  int depth = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      if (c == '"') in_string = false;
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '[' || c == '{') {
+      if (++depth > kMaxDepth) return true;
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
+  }
+  return false;
+}
+
 bool WouldBlock(int error) { return error == EAGAIN || error == EWOULDBLOCK; }
 
 absl::Status PeerGone() { return absl::UnavailableError("the other process closed its socket"); }
@@ -127,6 +150,10 @@ absl::StatusOr<bool> FrameReader::Read(int socket) {
     }
     if (count == 0) return PeerGone();
     body_received_ += static_cast<size_t>(count);
+  }
+  if (IsTooDeep(std::string_view(body_).substr(0, size))) {
+    return absl::DataLossError(
+        absl::StrCat("a frame of JSON nested deeper than ", kMaxDepth, " levels"));
   }
   frame_.message =
       nlohmann::json::parse(body_.begin(), body_.begin() + static_cast<ptrdiff_t>(size), nullptr,

@@ -118,6 +118,7 @@ int Device::Launch(const KmEmuLaunch& launch) {
 
 int Device::RunGrid(const KmEmuLaunch& launch) {
   ++counters_.launches;
+  if (schedule_.ablated()) return KM_EMU_SUCCESS;
   if (launch.dynamic_shared_bytes != dynamic_shared_.bytes() ||
       dynamic_shared_.start() == nullptr) {
     GuardedRegion region;

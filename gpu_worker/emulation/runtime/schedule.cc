@@ -13,6 +13,10 @@ std::optional<Schedule> Schedule::Parse(std::string_view text) {
     schedule.order_ = Order::kReverse;
     return schedule;
   }
+  if (text == "ablated") {
+    schedule.ablated_ = true;
+    return schedule;
+  }
   constexpr std::string_view kRandomPrefix = "random:";
   if (!text.starts_with(kRandomPrefix)) return std::nullopt;
   text.remove_prefix(kRandomPrefix.size());

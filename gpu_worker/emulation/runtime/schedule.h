@@ -16,10 +16,13 @@ class Schedule {
   enum class Order { kForward, kReverse, kRandom };
 
   Schedule() = default;
-  // "forward", "reverse" or "random:SEED" (decimal, up to 2^64-1); nullopt for anything else.
+  // "forward", "reverse", "random:SEED" (decimal, up to 2^64-1) or "ablated"; nullopt for
+  // anything else.
   static std::optional<Schedule> Parse(std::string_view text);
 
   Order order() const { return order_; }
+  // No kernel runs: launches are checked and counted, and have no effect.
+  bool ablated() const { return ablated_; }
   // Starts a grid of `blocks` blocks; BlockAt(0..blocks-1) then names each block once.
   void BeginGrid(std::uint64_t blocks);
   std::uint64_t BlockAt(std::uint64_t position) const;
@@ -32,6 +35,7 @@ class Schedule {
 
  private:
   Order order_ = Order::kForward;
+  bool ablated_ = false;
   std::mt19937_64 random_;
   std::uint64_t blocks_ = 0;
   std::uint64_t stride_ = 1;

@@ -29,5 +29,11 @@ TEST_CASE("a huge grid needs no table") {
   CHECK(schedule->BlockAt(5) != schedule->BlockAt(6));
 }
 
+TEST_CASE("an ablated schedule runs no kernel, and the others do") {
+  CHECK(Schedule::Parse("ablated")->ablated());
+  CHECK_FALSE(Schedule::Parse("forward")->ablated());
+  CHECK_FALSE(Schedule::Parse("ablate"));
+}
+
 }  // namespace
 }  // namespace kmosaic::emulation

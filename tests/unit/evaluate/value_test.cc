@@ -71,6 +71,17 @@ TEST_CASE("a block is copied, bounded, and must be a memory file") {
   for (int open : {fd, ends[0], ends[1]}) close(open);
 }
 
+TEST_CASE("a block of pages that nobody wrote is refused") {
+  int fd = memfd_create("block", MFD_CLOEXEC);
+  REQUIRE(ftruncate(fd, off_t{1} << 40) == 0);
+  auto block = ReadBlock(fd, uint64_t{1} << 41);
+  CHECK(block.status().code() == absl::StatusCode::kInvalidArgument);
+  // What alignment leaves between tensors is no hole.
+  REQUIRE(ftruncate(fd, 100) == 0);
+  CHECK(ReadBlock(fd, 1000).ok());
+  close(fd);
+}
+
 TEST_CASE("half and bfloat16 are decoded as IEEE 754 and round to nearest even") {
   CHECK(HalfToDouble(0x3C00) == 1.0);
   CHECK(HalfToDouble(0xC000) == -2.0);

@@ -88,6 +88,34 @@ TEST_CASE("what is no frame is refused without taking memory for it") {
   }
 }
 
+TEST_CASE("a tree that would take the stack of who copies it is refused") {
+  auto sent = [](const std::string& text) {
+    Pair pair;
+    // Larger than a socket's buffer, so by turns.
+    FrameReader reader(16 << 20);
+    std::string bytes(8, '\0');
+    uint32_t size = static_cast<uint32_t>(text.size());
+    std::memcpy(bytes.data(), &size, 4);
+    bytes += text;
+    size_t done = 0;
+    for (;;) {
+      ssize_t count = send(pair.left.get(), bytes.data() + done, bytes.size() - done, 0);
+      if (count > 0) done += static_cast<size_t>(count);
+      auto read = reader.Read(pair.right.get());
+      if (!read.ok()) return read.status();
+      if (*read) return absl::OkStatus();
+    }
+  };
+  auto nested = [](size_t depth) {
+    return "{\"a\":" + std::string(depth, '[') + std::string(depth, ']') + "}";
+  };
+  CHECK(sent(nested(100)).ok());
+  CHECK(absl::IsDataLoss(sent(nested(1000))));
+  CHECK(absl::IsDataLoss(sent(nested(7 << 20))));
+  // Brackets in a string are text.
+  CHECK(sent("{\"a\":\"\\\"" + std::string(5000, '[') + "\"}").ok());
+}
+
 TEST_CASE("a peer that is gone is told apart from one that is slow") {
   Pair pair;
   FrameReader reader(1000);
