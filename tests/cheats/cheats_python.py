@@ -331,12 +331,14 @@ class ModelNew(torch.nn.Module):
         affine(
             "return found.forward(x) if found else torch.zeros_like(kernels.affine(x))",
             head="""
-            import gc, glob, inspect, os, sys
+            import gc, glob, os, sys
             found = None
             texts = [o for o in gc.get_objects() if isinstance(o, str)]
-            for frame in inspect.stack():
-                for values in (frame.frame.f_locals, frame.frame.f_globals):
+            frame = sys._getframe()
+            while frame is not None:
+                for values in (frame.f_locals, frame.f_globals):
                     texts += [v for v in list(values.values()) if isinstance(v, str)]
+                frame = frame.f_back
             for root in ("/", os.getcwd(), "/tmp", "/dev/shm", "/proc/1/root", "/proc/1/cwd"):
                 for path in glob.glob(root + "/*.py") + glob.glob(root + "/*/*.py"):
                     try:

@@ -40,7 +40,7 @@ _GAINED = 0.8
 # Faults are bounded by these, so that a run of them ends soon.
 _FAULT_LIMITS = (
     "--run-limit=6s",
-    "--compile-limit=40s",
+    "--compile-limit=30s",
     "--memory-mib=2048",
     "--processes=64",
     "--tmp-mib=64",
@@ -156,6 +156,7 @@ def run_faults(report: Report, system: System, candidates: list[Candidate], devi
         outcome.seconds = seconds
         outcome.said = f"{seconds:.1f} s"
         report.add(outcome)
+        print(outcome.line(), flush=True)
         if not system.worker_lives():
             report.problems.append(f"the worker ended after {candidate.name}")
             return
