@@ -26,6 +26,7 @@
 #include "gpu_worker/compile/toolchain.h"
 #include "gpu_worker/device/cuda_device.h"
 #include "gpu_worker/device/emulated_device.h"
+#include "gpu_worker/evaluate/launcher.h"
 #include "gpu_worker/evaluate/memory_admission.h"
 #include "gpu_worker/registry_loop.h"
 #include "gpu_worker/self_test.h"
@@ -39,6 +40,8 @@ using nlohmann::json;
 
 // Some ten thousand baselines.
 constexpr uint64_t kBaselineBytes = 8 << 20;
+// Processes that compare on a GPU; each has a context of its own there (half a GiB).
+constexpr size_t kLaunchers = 4;
 
 uint64_t Mib(int64_t count) { return static_cast<uint64_t>(std::max<int64_t>(count, 1)) << 20; }
 
@@ -89,6 +92,7 @@ class Worker : public WorkerServer {
     KMOSAIC_RETURN_IF_ERROR(StartSandbox());
     KMOSAIC_RETURN_IF_ERROR(StartDevice());
     KMOSAIC_RETURN_IF_ERROR(StartZygote());
+    KMOSAIC_RETURN_IF_ERROR(StartExaminer());
     KMOSAIC_RETURN_IF_ERROR(StartEvaluator());
     if (!options_.no_self_test) {
       absl::Duration start = clock_.Steady();
@@ -105,11 +109,15 @@ class Worker : public WorkerServer {
 
   std::string SummaryJson() const override {
     v1::DeviceInfo info = device_->info();
-    json summary = {
-        {"device", DeviceName(device_->kind())}, {"name", info.name()},
-        {"toolchain", info.toolchain()},         {"torch", zygote_->info().torch},
-        {"python", zygote_->info().python},      {"sandbox", options_.unsandboxed ? "off" : "on"},
-        {"limits", guard_->Describe()},          {"labels", Labels()}};
+    json summary = {{"device", DeviceName(device_->kind())},
+                    {"name", info.name()},
+                    {"toolchain", info.toolchain()},
+                    {"torch", zygote_->info().torch},
+                    {"python", zygote_->info().python},
+                    {"sandbox", options_.unsandboxed ? "off" : "on"},
+                    {"limits", guard_->Describe()},
+                    {"labels", Labels()},
+                    {"exchange", BlockMemoryName(examiner_->memory())}};
     if (!info.uuid().empty()) summary["uuid"] = info.uuid();
     if (!info.arch().empty()) summary["arch"] = info.arch();
     if (!info.driver().empty()) summary["driver"] = info.driver();
@@ -236,6 +244,28 @@ class Worker : public WorkerServer {
     return absl::OkStatus();
   }
 
+  // On a GPU values go from process to process in its own memory, and are compared there.
+  absl::Status StartExaminer() {
+    examiner_ = std::make_unique<HostExaminer>();
+    if (device_->is_emulated()) return absl::OkStatus();
+    RoleLimits limits;
+    limits.memory_bytes = RoleMemoryBytes();
+    limits.file_bytes = std::max(limits.file_bytes, EvaluationLimits().block_bytes);
+    launchers_ = std::make_unique<LauncherPool>(roles_.get(), limits, DeviceName(device_->kind()),
+                                                kLaunchers);
+    auto device_memory = launchers_->HasDeviceMemory();
+    if (!device_memory.ok()) return device_memory.status();
+    if (!*device_memory) {
+      LogWarning(
+          "this GPU's memory cannot be handed from process to process (the driver has no file "
+          "descriptors for it): values pass through the memory of this machine, which is slow");
+      return absl::OkStatus();
+    }
+    examiner_ = std::make_unique<LauncherExaminer>(launchers_.get(), BlockMemory::kDevice,
+                                                   EvaluationLimits().block_bytes);
+    return absl::OkStatus();
+  }
+
   // Our own kernels, for the processes that measure.
   static void ShowKernels(ZygoteOptions& zygote) {
     std::error_code error;
@@ -278,9 +308,11 @@ class Worker : public WorkerServer {
     return std::max(kEmulated, MachineMemoryBytes() / 2);
   }
 
-  // For all evaluations on the GPU together: most of the smaller of the two memories.
+  // For all evaluations on the GPU together: most of the memory that values pass through.
   uint64_t EvaluationMemoryBytes() const {
-    return std::min(MachineMemoryBytes(), static_cast<uint64_t>(GpuMemoryGib()) << 30) / 8 * 7;
+    uint64_t bytes = static_cast<uint64_t>(GpuMemoryGib()) << 30;
+    if (examiner_->memory() == BlockMemory::kHost) bytes = std::min(bytes, MachineMemoryBytes());
+    return bytes / 8 * 7;
   }
 
   absl::Status StartEvaluator() {
@@ -306,6 +338,7 @@ class Worker : public WorkerServer {
     evaluator.device = device_.get();
     evaluator.compiler = compiler_.get();
     evaluator.roles = roles_.get();
+    evaluator.examiner = examiner_.get();
     evaluator.references = references_.get();
     evaluator.baselines = baselines_.get();
     if (!device_->is_emulated()) {
@@ -433,6 +466,8 @@ class Worker : public WorkerServer {
   std::unique_ptr<Device> device_;
   std::unique_ptr<Zygote> zygote_;
   std::unique_ptr<ZygoteRoles> roles_;
+  std::unique_ptr<LauncherPool> launchers_;
+  std::unique_ptr<Examiner> examiner_;
   std::unique_ptr<ArtifactCache> cache_;
   std::unique_ptr<Compiler> compiler_;
   std::unique_ptr<ReferenceCache> references_;

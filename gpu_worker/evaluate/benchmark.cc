@@ -66,10 +66,11 @@ std::vector<double> EventTimes(const std::vector<TimedCall>& calls) {
 
 }  // namespace
 
-Benchmark::Benchmark(Options options, Reference* reference, RoleStarter* starter,
-                     Cancellation* cancellation)
+Benchmark::Benchmark(Options options, Reference* reference, Examiner* examiner,
+                     RoleStarter* starter, Cancellation* cancellation)
     : options_(std::move(options)),
       reference_(reference),
+      examiner_(examiner),
       starter_(starter),
       cancellation_(cancellation) {}
 
@@ -253,7 +254,7 @@ Conclusion Benchmark::Keep(Candidate& candidate, uint64_t key, bool last) {
   if (!wanted) return Conclusion();
   auto outputs = candidate.TimedOutputs();
   if (auto* failed = std::get_if<Conclusion>(&outputs)) return *failed;
-  kept_.push_back({key, std::get<Value>(std::move(outputs))});
+  kept_.push_back({key, std::get<Parcel>(std::move(outputs))});
   return Conclusion();
 }
 
@@ -267,13 +268,17 @@ Conclusion Benchmark::Check(const Kept& kept) {
   options.tolerance.largest_input = LargestTensor(expected.inputs.value);
   options.tolerance.reduced_precision = options_.oracle.reduced_precision();
   OutputScales scales;
-  scales.Add(base_->expected.value);
-  scales.Add(expected.expected.value);
+  for (const TaskCase* task_case : {base_.get(), &expected}) {
+    auto summary = examiner_->Summarize(task_case->expected);
+    if (!summary.ok()) return ConcludeExamination(summary.status());
+    scales.Add(*summary);
+  }
   options.scale_hints = scales.Hints();
-  Comparison compared =
-      CompareOutputs(expected.expected.value,
-                     expected.expected64.has_value() ? &expected.expected64->value : nullptr,
-                     kept.outputs, options);
+  auto looked = examiner_->Compare(
+      expected.expected, expected.expected64.has_value() ? &*expected.expected64 : nullptr,
+      kept.outputs, options);
+  if (!looked.ok()) return ConcludeExamination(looked.status());
+  const Comparison& compared = *looked;
   if (compared.verdict == v1::VERDICT_PASSED) return Conclusion();
   Conclusion wrong{
       compared.verdict,

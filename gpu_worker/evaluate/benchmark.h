@@ -20,6 +20,7 @@
 
 #include "common/base/clock.h"
 #include "gpu_worker/evaluate/candidate.h"
+#include "gpu_worker/evaluate/examiner.h"
 #include "gpu_worker/evaluate/lru_cache.h"
 #include "gpu_worker/evaluate/reference.h"
 #include "gpu_worker/evaluate/time_floor.h"
@@ -59,7 +60,8 @@ class Benchmark {
     BaselineCache* baselines = nullptr;
     std::function<uint64_t()> random;  // seeds, keys, and which calls are checked
   };
-  Benchmark(Options options, Reference* reference, RoleStarter* starter,
+  // All outlive it.
+  Benchmark(Options options, Reference* reference, Examiner* examiner, RoleStarter* starter,
             Cancellation* cancellation);
   ~Benchmark();
 
@@ -72,7 +74,7 @@ class Benchmark {
   // What a timed call gave, until it is compared.
   struct Kept {
     uint64_t key = 0;
-    Value outputs;
+    Parcel outputs;
   };
   using Calls = std::vector<TimedCall>;
   using OrCalls = std::variant<Calls, Conclusion>;
@@ -97,6 +99,7 @@ class Benchmark {
 
   const Options options_;
   Reference* const reference_;
+  Examiner* const examiner_;
   RoleStarter* const starter_;
   Cancellation* const cancellation_;
   absl::Duration start_;

@@ -38,13 +38,6 @@ json OutputShapes(const Value& expected) {
   return shapes;
 }
 
-Conclusion Tampered(const absl::Status& status) {
-  return {v1::VERDICT_TAMPERING,
-          absl::StrCat("the solution's process sent what is no answer: ",
-                       std::string(status.message().data(), status.message().size())),
-          {}};
-}
-
 }  // namespace
 
 Candidate::Candidate(Options options, RoleStarter* starter, Cancellation* cancellation)
@@ -77,7 +70,7 @@ Conclusion Candidate::Load(const Parcel& init) {
   auto report = WritableMemfd("report", kReportBytes);
   if (!report.ok()) return ConcludeMachine(report.status());
   report_ = *std::move(report);
-  auto init_fd = init.ToMemfd("init");
+  auto init_fd = init.ToDescriptor("init");
   if (!init_fd.ok()) return ConcludeMachine(init_fd.status());
   bool is_entry = options_.solution.contract() == v1::CONTRACT_CUDA;
   json entry;
@@ -95,6 +88,7 @@ Conclusion Candidate::Load(const Parcel& init) {
                   {"init", init.node},
                   {"weight_seed", options_.weight_seed},
                   {"device", options_.device},
+                  {"memory", BlockMemoryName(options_.memory)},
                   {"schedule", options_.schedule},
                   {"poison", options_.poison}};
   auto reply = role_->Call(request, {init_fd->get(), report_.get()}, options_.limits.load);
@@ -106,12 +100,12 @@ Conclusion Candidate::Load(const Parcel& init) {
 
 absl::StatusOr<Frame> Candidate::CallWithInputs(json request, const TaskCase& task_case) {
   bool is_entry = options_.solution.contract() == v1::CONTRACT_CUDA;
-  KMOSAIC_ASSIGN_OR_RETURN(UniqueFd inputs, task_case.inputs.ToMemfd("inputs"));
+  KMOSAIC_ASSIGN_OR_RETURN(UniqueFd inputs, task_case.inputs.ToDescriptor("inputs"));
   std::vector<int> fds = {inputs.get()};
   UniqueFd parameters;
   request["parameters"] = json();
   if (is_entry && task_case.parameters.has_value()) {
-    KMOSAIC_ASSIGN_OR_RETURN(parameters, task_case.parameters->ToMemfd("parameters"));
+    KMOSAIC_ASSIGN_OR_RETURN(parameters, task_case.parameters->ToDescriptor("parameters"));
     request["parameters"] = task_case.parameters->node;
     fds.push_back(parameters.get());
   }
@@ -149,15 +143,15 @@ std::variant<json, Conclusion> Candidate::TimeCall(uint64_t key) {
   return std::get<Frame>(std::move(asked)).message;
 }
 
-std::variant<Value, Conclusion> Candidate::TimedOutputs() {
+std::variant<Parcel, Conclusion> Candidate::TimedOutputs() {
   auto asked = Ask({{"op", "time_outputs"}}, "giving the outputs of a timed call");
   if (auto* failed = std::get_if<Conclusion>(&asked)) return *failed;
   const Frame& frame = std::get<Frame>(asked);
   size_t next = 0;
   auto outputs = ReadParcel(frame.message.value("outputs", json()), frame.fds, &next,
-                            options_.limits.block_bytes);
-  if (!outputs.ok()) return Tampered(outputs.status());
-  return std::move(outputs->value);
+                            options_.limits.block_bytes, options_.memory);
+  if (!outputs.ok()) return ConcludeTampered(outputs.status());
+  return *std::move(outputs);
 }
 
 std::variant<RunResult, Conclusion> Candidate::Run(const TaskCase& task_case) {
@@ -177,14 +171,14 @@ std::variant<RunResult, Conclusion> Candidate::Run(const TaskCase& task_case) {
   }
   RunResult result;
   size_t next = 0;
-  auto outputs =
-      ReadParcel(message.value("outputs", json()), reply->fds, &next, options_.limits.block_bytes);
-  if (!outputs.ok()) return Tampered(outputs.status());
+  auto outputs = ReadParcel(message.value("outputs", json()), reply->fds, &next,
+                            options_.limits.block_bytes, options_.memory);
+  if (!outputs.ok()) return ConcludeTampered(outputs.status());
   auto after = ReadParcel(message.value("inputs_after", json()), reply->fds, &next,
-                          options_.limits.block_bytes);
-  if (!after.ok()) return Tampered(after.status());
-  result.outputs = std::move(outputs->value);
-  result.inputs_after = std::move(after->value);
+                          options_.limits.block_bytes, options_.memory);
+  if (!after.ok()) return ConcludeTampered(after.status());
+  result.outputs = *std::move(outputs);
+  result.inputs_after = *std::move(after);
   result.findings = std::move(findings);
   if (auto launches = message.find("launches");
       launches != message.end() && launches->is_number_unsigned()) {

@@ -23,8 +23,8 @@ namespace kmosaic {
 
 // One call of a solution.
 struct RunResult {
-  Value outputs;
-  Value inputs_after;
+  Parcel outputs;
+  Parcel inputs_after;
   // Kernels that it launched; nothing where the device does not count.
   std::optional<uint64_t> launches;
   std::optional<kernelmosaic::v1::WorkReport> work;
@@ -41,6 +41,8 @@ class Candidate {
     // Only for CONTRACT_CUDA.
     kernelmosaic::v1::CudaEntry entry;
     std::string device;
+    // Where the trees of calls lie.
+    BlockMemory memory = BlockMemory::kHost;
     std::string artifact;  // directory
     uint64_t weight_seed = 0;
     // Order in which the emulated device runs threads: forward, reverse, random:SEED.
@@ -62,7 +64,7 @@ class Candidate {
   // The answer to one timed call, not looked into.
   std::variant<nlohmann::json, Conclusion> TimeCall(uint64_t key);
   // What the last timed call gave.
-  std::variant<Value, Conclusion> TimedOutputs();
+  std::variant<Parcel, Conclusion> TimedOutputs();
 
   std::string Output();
   uint8_t poison() const { return options_.poison; }

@@ -363,8 +363,8 @@ class TensorComparison {
   bool norm_exceeded_ = false;
 };
 
-Comparison CompareTensors(const Tensor& expected, const Tensor* expected64, const Tensor& got,
-                          const std::string& path, size_t leaf, const CompareOptions& options) {
+std::optional<Comparison> CompareTensorForm(const Tensor& expected, const Tensor& got,
+                                            const std::string& path) {
   if (expected.shape != got.shape) {
     return Wrong(v1::VERDICT_WRONG_SHAPE, absl::StrCat(Name(path), " is ", Describe(got),
                                                        ", expected ", Describe(expected)));
@@ -383,16 +383,11 @@ Comparison CompareTensors(const Tensor& expected, const Tensor* expected64, cons
                  absl::StrCat(Name(path), " has dtype ", expected.dtype_name,
                               ", which this worker cannot compare"));
   }
-  const Tensor* reference64 = expected64 != nullptr && expected64->dtype.has_value() &&
-                                      expected64->shape == expected.shape &&
-                                      Components(*expected64->dtype) == Components(*expected.dtype)
-                                  ? expected64
-                                  : nullptr;
-  return TensorComparison(expected, reference64, got, options).Run(path, leaf);
+  return std::nullopt;
 }
 
-Comparison CompareScalars(const Value& expected, const Value* expected64, const Value& got,
-                          const std::string& path) {
+Comparison CompareScalar(const Value& expected, const Value* expected64, const Value& got,
+                         const std::string& path) {
   bool same = true;
   std::string words = KindName(expected.kind);
   switch (expected.kind) {
@@ -428,18 +423,22 @@ Comparison CompareScalars(const Value& expected, const Value* expected64, const 
 
 }  // namespace
 
-void OutputScales::Add(const Value& expected) {
-  std::vector<Leaf> leaves = Leaves(expected);
-  squares_.resize(std::max(squares_.size(), leaves.size()), 0);
-  for (size_t i = 0; i < leaves.size(); ++i) {
-    const Tensor& tensor = leaves[i].value->tensor;
-    if (leaves[i].value->kind != Value::Kind::kTensor || !tensor.dtype.has_value() ||
-        !IsFloating(*tensor.dtype)) {
-      continue;
-    }
-    double rms = RootMeanSquare(tensor);
-    squares_[i] += rms * rms;
+OutputSummary Summarize(const Value& expected) {
+  OutputSummary summary;
+  for (const Leaf& leaf : Leaves(expected)) {
+    const Tensor& tensor = leaf.value->tensor;
+    bool counts = leaf.value->kind == Value::Kind::kTensor && tensor.dtype.has_value() &&
+                  IsFloating(*tensor.dtype);
+    FiniteSize size = counts ? SizeOfFinite(tensor) : FiniteSize();
+    summary.mean_squares.push_back(size.mean_square);
+    summary.non_finite = summary.non_finite || size.non_finite;
   }
+  return summary;
+}
+
+void OutputScales::Add(const OutputSummary& expected) {
+  squares_.resize(std::max(squares_.size(), expected.mean_squares.size()), 0);
+  for (size_t i = 0; i < expected.mean_squares.size(); ++i) squares_[i] += expected.mean_squares[i];
   ++cases_;
 }
 
@@ -451,32 +450,61 @@ std::vector<double> OutputScales::Hints() const {
   return hints;
 }
 
-Comparison CompareOutputs(const Value& expected, const Value* expected64, const Value& got,
-                          const CompareOptions& options) {
+bool IsReference64(const Tensor& expected, const Tensor& expected64) {
+  return expected64.dtype.has_value() && expected64.shape == expected.shape &&
+         Components(*expected64.dtype) == Components(*expected.dtype);
+}
+
+std::optional<Comparison> CompareForm(const Value& expected, const Value& got) {
   if (std::string difference = StructureDifference(expected, got, ""); !difference.empty()) {
     return Wrong(v1::VERDICT_WRONG_SHAPE, difference);
   }
+  std::vector<Leaf> want = Leaves(expected);
+  std::vector<Leaf> have = Leaves(got);
+  for (size_t i = 0; i < want.size(); ++i) {
+    if (want[i].value->kind != Value::Kind::kTensor) continue;
+    auto other = CompareTensorForm(want[i].value->tensor, have[i].value->tensor, want[i].path);
+    if (other.has_value()) return other;
+  }
+  return std::nullopt;
+}
+
+Comparison CompareScalars(const Value& expected, const Value* expected64, const Value& got) {
   std::vector<Leaf> want = Leaves(expected);
   std::vector<Leaf> have = Leaves(got);
   std::vector<Leaf> want64;
   if (expected64 != nullptr && StructureDifference(expected, *expected64, "").empty()) {
     want64 = Leaves(*expected64);
   }
-  Comparison result;
   for (size_t i = 0; i < want.size(); ++i) {
-    const Value* reference64 = want64.empty() ? nullptr : want64[i].value;
-    Comparison one;
-    if (want[i].value->kind == Value::Kind::kTensor) {
-      CompareOptions leaf_options = options;
-      if (i < options.scale_hints.size()) {
-        leaf_options.tolerance.scale_hint = options.scale_hints[i];
-      }
-      one = CompareTensors(want[i].value->tensor,
-                           reference64 == nullptr ? nullptr : &reference64->tensor,
-                           have[i].value->tensor, want[i].path, i, leaf_options);
-    } else {
-      one = CompareScalars(*want[i].value, reference64, *have[i].value, want[i].path);
-    }
+    if (want[i].value->kind == Value::Kind::kTensor) continue;
+    Comparison one = CompareScalar(*want[i].value, want64.empty() ? nullptr : want64[i].value,
+                                   *have[i].value, want[i].path);
+    if (one.verdict != v1::VERDICT_PASSED) return one;
+  }
+  return Comparison();
+}
+
+Comparison CompareOutputs(const Value& expected, const Value* expected64, const Value& got,
+                          const CompareOptions& options) {
+  if (auto other = CompareForm(expected, got); other.has_value()) return *other;
+  Comparison result = CompareScalars(expected, expected64, got);
+  if (result.verdict != v1::VERDICT_PASSED) return result;
+  std::vector<Leaf> want = Leaves(expected);
+  std::vector<Leaf> have = Leaves(got);
+  std::vector<Leaf> want64;
+  if (expected64 != nullptr && StructureDifference(expected, *expected64, "").empty()) {
+    want64 = Leaves(*expected64);
+  }
+  for (size_t i = 0; i < want.size(); ++i) {
+    if (want[i].value->kind != Value::Kind::kTensor) continue;
+    const Tensor& tensor = want[i].value->tensor;
+    const Tensor* reference64 = want64.empty() ? nullptr : &want64[i].value->tensor;
+    if (reference64 != nullptr && !IsReference64(tensor, *reference64)) reference64 = nullptr;
+    CompareOptions leaf_options = options;
+    if (i < options.scale_hints.size()) leaf_options.tolerance.scale_hint = options.scale_hints[i];
+    Comparison one = TensorComparison(tensor, reference64, have[i].value->tensor, leaf_options)
+                         .Run(want[i].path, i);
     result.worst_error_ratio = std::max(result.worst_error_ratio, one.worst_error_ratio);
     result.zeros_pass = result.zeros_pass && one.zeros_pass;
     if (one.verdict != v1::VERDICT_PASSED) {
@@ -487,7 +515,7 @@ Comparison CompareOutputs(const Value& expected, const Value* expected64, const 
   return result;
 }
 
-std::optional<Difference> FirstDifference(const Value& before, const Value& after) {
+std::optional<Difference> FormDifference(const Value& before, const Value& after) {
   if (std::string difference = StructureDifference(before, after, ""); !difference.empty()) {
     return Difference{0, "", difference};
   }
@@ -498,13 +526,24 @@ std::optional<Difference> FirstDifference(const Value& before, const Value& afte
     const Value& b = *new_leaves[i].value;
     bool same = true;
     if (a.kind == Value::Kind::kTensor) {
-      same = a.tensor.shape == b.tensor.shape && a.tensor.dtype_name == b.tensor.dtype_name &&
-             a.tensor.bytes() == b.tensor.bytes();
+      same = a.tensor.shape == b.tensor.shape && a.tensor.dtype_name == b.tensor.dtype_name;
     } else {
       same = a.integer == b.integer && a.boolean == b.boolean && a.text == b.text &&
              (a.number == b.number || (std::isnan(a.number) && std::isnan(b.number)));
     }
     if (!same) return Difference{i, old_leaves[i].path, "its content"};
+  }
+  return std::nullopt;
+}
+
+std::optional<Difference> FirstDifference(const Value& before, const Value& after) {
+  if (auto form = FormDifference(before, after); form.has_value()) return form;
+  std::vector<Leaf> old_leaves = Leaves(before);
+  std::vector<Leaf> new_leaves = Leaves(after);
+  for (size_t i = 0; i < old_leaves.size(); ++i) {
+    if (old_leaves[i].value->tensor.bytes() != new_leaves[i].value->tensor.bytes()) {
+      return Difference{i, old_leaves[i].path, "its content"};
+    }
   }
   return std::nullopt;
 }

@@ -22,10 +22,19 @@ struct CompareOptions {
   std::optional<uint8_t> poison;
 };
 
+// What the sizes of values are.
+struct OutputSummary {
+  // Over the finite numbers of each leaf; 0 for what is no floating tensor.
+  std::vector<double> mean_squares;
+  // A floating tensor has an infinity or NaN.
+  bool non_finite = false;
+};
+OutputSummary Summarize(const Value& expected);
+
 // Usual size of each output: root mean square per leaf over the cases of one kind of values.
 class OutputScales {
  public:
-  void Add(const Value& expected);
+  void Add(const OutputSummary& expected);
   // One per leaf, 0 for what is no floating tensor; empty before the first Add.
   std::vector<double> Hints() const;
 
@@ -56,6 +65,14 @@ struct Comparison {
 Comparison CompareOutputs(const Value& expected, const Value* expected64, const Value& got,
                           const CompareOptions& options);
 
+// Parts of CompareOutputs that need no tensor's bytes. What is wrong with structure, shapes,
+// dtypes and devices; a dtype that cannot be compared is UNSUPPORTED.
+std::optional<Comparison> CompareForm(const Value& expected, const Value& got);
+// What is no tensor, of values that have the same form.
+Comparison CompareScalars(const Value& expected, const Value* expected64, const Value& got);
+// Whether a tensor of the float64 run can stand for `expected`.
+bool IsReference64(const Tensor& expected, const Tensor& expected64);
+
 // Indexes (in Leaves order) of the leaves that differ in any byte or in structure;
 // nothing when they are the same.
 struct Difference {
@@ -64,6 +81,8 @@ struct Difference {
   std::string what;
 };
 std::optional<Difference> FirstDifference(const Value& before, const Value& after);
+// The same without a look at the bytes of tensors.
+std::optional<Difference> FormDifference(const Value& before, const Value& after);
 
 }  // namespace kmosaic
 

@@ -28,9 +28,10 @@ using nlohmann::json;
 // KernelBench's seed.
 constexpr uint64_t kWeightSeed = 42;
 constexpr size_t kMaxSourceBytes = 4 << 20;
-// Memory of an evaluation in sizes of one case (inputs and outputs): copies on their way between
-// the processes here, and on the GPU the reference's in float64 beside the solution's.
-constexpr uint64_t kCasesInMemory = 6;
+// Memory of an evaluation in sizes of one case (inputs and outputs). On the GPU two public cases
+// and the one at hand, each with outputs in float64 too; the reference's copies while it runs; the
+// solution's inputs and outputs twice.
+constexpr uint64_t kCasesInMemory = 12;
 // Of remembered verifications.
 constexpr uint64_t kVerifiedBytes = 16 << 20;
 // An order of threads that is neither the usual one nor its reverse.
@@ -214,7 +215,7 @@ std::variant<std::vector<ExtensionSource>, Conclusion> Evaluator::Collect(
     std::vector<int> fds;
     for (const Parcel* parcel : {init, inputs}) {
       if (parcel == nullptr) continue;
-      auto fd = parcel->ToMemfd("collect");
+      auto fd = parcel->ToDescriptor("collect");
       if (!fd.ok()) return ConcludeMachine(fd.status());
       held.push_back(*std::move(fd));
       fds.push_back(held.back().get());
@@ -263,8 +264,11 @@ std::variant<std::vector<ExtensionSource>, Conclusion> Evaluator::Collect(
     if (found_some) return first;
     return *why;
   }
-  auto second = collect(&std::get<std::shared_ptr<const TaskShape>>(shape)->init,
-                        &std::get<std::shared_ptr<const TaskCase>>(task_case)->inputs);
+  // Nothing runs on the device while sources are collected.
+  auto inputs =
+      options_.examiner->ToHost(std::get<std::shared_ptr<const TaskCase>>(task_case)->inputs);
+  if (!inputs.ok()) return ConcludeExamination(inputs.status());
+  auto second = collect(&std::get<std::shared_ptr<const TaskShape>>(shape)->init, &*inputs);
   return found_some && std::holds_alternative<Conclusion>(second) ? first : second;
 }
 
@@ -393,6 +397,7 @@ std::unique_ptr<Reference> Evaluator::MakeReference(
   options.oracle = work.request.oracle();
   for (const auto& [name, value] : fixed) (*options.oracle.mutable_scaled_shapes())[name] = value;
   options.device = DeviceName(options_.device->kind());
+  options.memory = options_.examiner->memory();
   options.scale = work.scale;
   options.weight_seed = kWeightSeed;
   options.want_parameters = work.is_entry;
@@ -460,7 +465,8 @@ Conclusion Evaluator::VerifyLarger(Work& work, const std::string& artifact,
     options.oracle = work.request.oracle();
     options.emulated = options_.device->is_emulated();
     options.public_seeds = PublicSeeds(1);
-    return Verifier(std::move(options), work.reference.get(), options_.roles, work.cancellation)
+    return Verifier(std::move(options), work.reference.get(), options_.examiner, options_.roles,
+                    work.cancellation)
         .VerifyTask();
   };
   double reduced = work.scale;
@@ -511,6 +517,7 @@ Candidate::Options Evaluator::CandidateOptions(const Work& work,
   options.solution = work.request.solution();
   options.entry = work.request.oracle().entry();
   options.device = DeviceName(options_.device->kind());
+  options.memory = options_.examiner->memory();
   options.artifact = artifact;
   options.weight_seed = kWeightSeed;
   options.limits = options_.limits;
@@ -554,7 +561,8 @@ Conclusion Evaluator::Measure(Work& work, const std::string& artifact) const {
   options.clock = options_.clock;
   options.baselines = options_.baselines;
   options.random = options_.random;
-  Benchmark benchmark(std::move(options), work.reference.get(), options_.roles, work.cancellation);
+  Benchmark benchmark(std::move(options), work.reference.get(), options_.examiner, options_.roles,
+                      work.cancellation);
   auto step = [&](DeviceLock::Mode mode, const std::function<Conclusion()>& run) {
     auto held = options_.device->Lock(mode, [&work] { return work.cancelled(); });
     return held.ok() ? run() : ConcludeMachine(held.status());
@@ -586,7 +594,8 @@ Conclusion Evaluator::VerifyHolding(Work& work, const std::string& artifact,
     if (known.insert(seed).second) options.secret_seeds.push_back(seed);
   }
   options.secret_weight_seed = options_.random() >> 1;
-  return Verifier(std::move(options), work.reference.get(), options_.roles, work.cancellation)
+  return Verifier(std::move(options), work.reference.get(), options_.examiner, options_.roles,
+                  work.cancellation)
       .Verify(&work.report);
 }
 
@@ -674,9 +683,11 @@ Conclusion Evaluator::Count(Work& work) const {
   if (auto* made = std::get_if<std::shared_ptr<const TaskCase>>(&task_case)) {
     VerifyOptions options;
     options.oracle = work.request.oracle();
-    Comparison compared =
-        Verifier(std::move(options), work.reference.get(), options_.roles, work.cancellation)
-            .Judge(**made, result.outputs);
+    auto looked = Verifier(std::move(options), work.reference.get(), options_.examiner,
+                           options_.roles, work.cancellation)
+                      .Judge(**made, result.outputs);
+    if (auto* failed = std::get_if<Conclusion>(&looked)) return *failed;
+    const Comparison& compared = std::get<Comparison>(looked);
     if (compared.verdict != v1::VERDICT_PASSED) {
       return {v1::VERDICT_DATA_RACE,
               absl::StrCat("right when threads run in one order, wrong in a random one (a missing "

@@ -17,6 +17,7 @@
 #include "gpu_worker/evaluate/benchmark.h"
 #include "gpu_worker/evaluate/cancellation.h"
 #include "gpu_worker/evaluate/candidate.h"
+#include "gpu_worker/evaluate/examiner.h"
 #include "gpu_worker/evaluate/limits.h"
 #include "gpu_worker/evaluate/memory_admission.h"
 #include "gpu_worker/evaluate/reference.h"
@@ -32,6 +33,7 @@ class Evaluator {
     const Device* device = nullptr;  // these outlive the evaluator
     Compiler* compiler = nullptr;
     RoleStarter* roles = nullptr;
+    Examiner* examiner = nullptr;
     ReferenceCache* references = nullptr;
     BaselineCache* baselines = nullptr;
     // Of this machine and its GPU; null: evaluations do not wait for memory.

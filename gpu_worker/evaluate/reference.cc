@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/digest.h"
 #include "common/base/status.h"
-#include "gpu_worker/sandbox/memfd.h"
 
 namespace kmosaic {
 namespace {
@@ -65,24 +64,10 @@ Conclusion Malformed(const absl::Status& status) {
 
 }  // namespace
 
-absl::StatusOr<UniqueFd> Parcel::ToMemfd(const std::string& name) const {
-  return SealedMemfd(name, block == nullptr ? std::string_view() : std::string_view(*block));
-}
-
 uint64_t TaskCase::size_bytes() const {
   return inputs.size_bytes() + expected.size_bytes() +
          (expected64.has_value() ? expected64->size_bytes() : 0) +
          (parameters.has_value() ? parameters->size_bytes() : 0);
-}
-
-absl::StatusOr<Parcel> ReadParcel(const json& node, const std::vector<UniqueFd>& fds, size_t* next,
-                                  uint64_t max_bytes) {
-  if (*next >= fds.size()) return absl::InvalidArgumentError("a reply lacks a descriptor");
-  Parcel parcel;
-  parcel.node = node;
-  KMOSAIC_ASSIGN_OR_RETURN(parcel.block, ReadBlock(fds[(*next)++].get(), max_bytes));
-  KMOSAIC_ASSIGN_OR_RETURN(parcel.value, ParseValue(node, parcel.block));
-  return parcel;
 }
 
 struct ReferenceCache::Impl {
@@ -188,6 +173,7 @@ std::optional<Conclusion> Reference::EnsureLoaded() {
   auto reply = Call({{"op", "load"},
                      {"source", options_.oracle.reference()},
                      {"device", options_.device},
+                     {"memory", BlockMemoryName(options_.memory)},
                      {"scale", options_.scale},
                      {"scaled_shapes", scaled},
                      {"weight_seed", options_.weight_seed}},
@@ -197,7 +183,7 @@ std::optional<Conclusion> Reference::EnsureLoaded() {
   auto shape = std::make_shared<TaskShape>();
   size_t next = 0;
   auto init = ReadParcel(frame.message.value("init", json()), frame.fds, &next,
-                         options_.limits.block_bytes);
+                         options_.limits.block_bytes, BlockMemory::kHost);
   if (!init.ok()) return Malformed(init.status());
   shape->init = *std::move(init);
   shape->shapes = Integers(frame.message, "shapes");
@@ -226,7 +212,8 @@ OrConclusion<TaskCase> Reference::Case(uint64_t seed, const std::string& family,
   std::string key = absl::StrCat(key_, "/case/", family, "/", seed);
   if (auto found = cache_->FindCase(key); found != nullptr) return found;
   OrConclusion<TaskCase> result = Compute(seed, family, std::nullopt, std::nullopt);
-  if (auto* made = std::get_if<std::shared_ptr<const TaskCase>>(&result); made != nullptr && keep) {
+  if (auto* made = std::get_if<std::shared_ptr<const TaskCase>>(&result);
+      made != nullptr && keep && options_.memory == BlockMemory::kHost) {
     cache_->Put(key, *made);
   }
   return result;
@@ -281,7 +268,8 @@ OrConclusion<TaskCase> Reference::Compute(uint64_t seed, const std::string& fami
   size_t next = 0;
   uint64_t max_bytes = options_.limits.block_bytes;
   for (auto [name, target] : {std::pair{"inputs", &made->inputs}, {"expected", &made->expected}}) {
-    auto parcel = ReadParcel(message.value(name, json()), frame.fds, &next, max_bytes);
+    auto parcel =
+        ReadParcel(message.value(name, json()), frame.fds, &next, max_bytes, options_.memory);
     if (!parcel.ok()) return Malformed(parcel.status());
     *target = *std::move(parcel);
   }
@@ -289,7 +277,7 @@ OrConclusion<TaskCase> Reference::Compute(uint64_t seed, const std::string& fami
        {std::pair{"expected64", &made->expected64}, {"parameters", &made->parameters}}) {
     auto node = message.find(name);
     if (node == message.end() || node->is_null()) continue;
-    auto parcel = ReadParcel(*node, frame.fds, &next, max_bytes);
+    auto parcel = ReadParcel(*node, frame.fds, &next, max_bytes, options_.memory);
     if (!parcel.ok()) return Malformed(parcel.status());
     *target = *std::move(parcel);
   }

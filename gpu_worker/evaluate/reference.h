@@ -13,25 +13,13 @@
 
 #include "gpu_worker/evaluate/cancellation.h"
 #include "gpu_worker/evaluate/limits.h"
+#include "gpu_worker/evaluate/parcel.h"
 #include "gpu_worker/evaluate/role.h"
-#include "gpu_worker/evaluate/value.h"
 #include "gpu_worker/evaluate/verdict.h"
 #include "gpu_worker/sandbox/unique_fd.h"
 #include "kernelmosaic/v1/types.pb.h"
 
 namespace kmosaic {
-
-// A value as it came and as it goes on: JSON, the tensors' bytes in our own memory, and
-// both parsed.
-struct Parcel {
-  nlohmann::json node;
-  std::shared_ptr<const std::string> block;
-  Value value;
-
-  uint64_t size_bytes() const { return block == nullptr ? 0 : block->size(); }
-  // A sealed copy for another process.
-  absl::StatusOr<UniqueFd> ToMemfd(const std::string& name) const;
-};
 
 // What a task is at certain shapes.
 struct TaskShape {
@@ -94,6 +82,8 @@ class Reference {
   struct Options {
     kernelmosaic::v1::Oracle oracle;
     std::string device;  // "emulated", "cuda"
+    // Where the trees of cases lie.
+    BlockMemory memory = BlockMemory::kHost;
     double scale = 1;
     uint64_t weight_seed = 0;
     bool want_parameters = false;
@@ -106,7 +96,8 @@ class Reference {
 
   // INVALID_TASK with the Python error, UNSUPPORTED, or INFRASTRUCTURE when it fails.
   OrConclusion<TaskShape> Shape();
-  // `keep`: for seeds that come again.
+  // `keep`: for seeds that come again; cases in memory of a GPU are not kept, since who gets
+  // them can write them.
   OrConclusion<TaskCase> Case(uint64_t seed, const std::string& family, bool keep);
   // The task's own values, the program constructed anew with other weights. Never kept.
   OrConclusion<TaskCase> CaseWithWeights(uint64_t seed, uint64_t weight_seed);
@@ -142,10 +133,6 @@ class Reference {
   Cancellation::Callback on_cancel_;
   std::shared_ptr<const TaskShape> shape_;
 };
-
-// Takes the next descriptor's bytes for `node` of a reply. `next` counts them.
-absl::StatusOr<Parcel> ReadParcel(const nlohmann::json& node, const std::vector<UniqueFd>& fds,
-                                  size_t* next, uint64_t max_bytes);
 
 }  // namespace kmosaic
 

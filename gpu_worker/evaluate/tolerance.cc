@@ -37,14 +37,26 @@ double AccumulationError(DType dtype, const ToleranceOptions& options) {
   return options.reduced_precision ? std::max(error, kTf32Unit) : error;
 }
 
+ToleranceRule RuleOf(const Tensor& expected, bool have64, const ToleranceOptions& options) {
+  ToleranceRule rule;
+  if (!IsFloating(*expected.dtype)) return rule;
+  size_t row = expected.shape.empty() ? 1 : static_cast<size_t>(expected.shape.back());
+  rule.unit = UnitRoundoff(*expected.dtype);
+  rule.accumulation = AccumulationError(*expected.dtype, options) * (have64 ? 1 : 2);
+  rule.block = std::clamp(row * Components(*expected.dtype), kSmallestBlock, kLargestBlock);
+  rule.factor = kFactor;
+  rule.smallest_block = kSmallestBlock;
+  return rule;
+}
+
 ToleranceField::ToleranceField(const Tensor& expected, const Tensor* expected64,
                                const ToleranceOptions& options)
     : expected_(expected), expected64_(expected64) {
   size_ = static_cast<size_t>(expected.elements) * Components(*expected.dtype);
-  size_t row = expected.shape.empty() ? 1 : static_cast<size_t>(expected.shape.back());
-  block_ = std::clamp(row * Components(*expected.dtype), kSmallestBlock, kLargestBlock);
-  unit_ = UnitRoundoff(*expected.dtype);
-  accumulation_ = AccumulationError(*expected.dtype, options) * (expected64 == nullptr ? 2 : 1);
+  ToleranceRule rule = RuleOf(expected, expected64 != nullptr, options);
+  block_ = rule.block;
+  unit_ = rule.unit;
+  accumulation_ = rule.accumulation;
 
   size_t blocks = (size_ + block_ - 1) / block_;
   block_rms_.assign(blocks, 0);
@@ -125,7 +137,7 @@ double ToleranceField::At(size_t index) const {
   return At(index, reference);
 }
 
-double RootMeanSquare(const Tensor& tensor) {
+FiniteSize SizeOfFinite(const Tensor& tensor) {
   size_t size = static_cast<size_t>(tensor.elements) * Components(*tensor.dtype);
   std::array<double, kLargestBlock> numbers;
   double total = 0;
@@ -142,7 +154,7 @@ double RootMeanSquare(const Tensor& tensor) {
     }
     total += sum;
   }
-  return finite == 0 ? 0 : std::sqrt(total / static_cast<double>(finite));
+  return {finite == 0 ? 0 : total / static_cast<double>(finite), finite != size};
 }
 
 }  // namespace kmosaic

@@ -59,6 +59,17 @@ struct ToleranceOptions {
   double scale_hint = 0;
 };
 
+// What of the formula does not depend on values.
+struct ToleranceRule {
+  double unit = 0;          // u
+  double accumulation = 0;  // a
+  size_t block = 1;         // real numbers that share a block
+  double factor = 0;
+  size_t smallest_block = 0;  // tensors with fewer numbers take their size from the hint
+};
+// `expected` is a floating tensor; `have64`: there is a reference in float64.
+ToleranceRule RuleOf(const Tensor& expected, bool have64, const ToleranceOptions& options);
+
 // Bounds for one floating tensor. Immutable; refers to the tensors it was made from.
 class ToleranceField {
  public:
@@ -101,8 +112,13 @@ class ToleranceField {
   std::vector<double> block_error_;
 };
 
-// ||x|| / sqrt(n) over the finite elements of a floating tensor; 0 for one without any.
-double RootMeanSquare(const Tensor& tensor);
+// ||x||^2 / n over the finite elements of a floating tensor, 0 for one without any, and whether
+// it has others.
+struct FiniteSize {
+  double mean_square = 0;
+  bool non_finite = false;
+};
+FiniteSize SizeOfFinite(const Tensor& tensor);
 
 // "a" of the formula above.
 double AccumulationError(DType dtype, const ToleranceOptions& options);

@@ -22,7 +22,12 @@ absl::Status Malformed(const std::string& what) {
   return absl::InvalidArgumentError("value from a role process: " + what);
 }
 
-absl::StatusOr<Tensor> ParseTensor(const json& node, std::shared_ptr<const std::string> block) {
+struct Source {
+  std::shared_ptr<const std::string> block;  // null: elsewhere
+  uint64_t available = 0;                    // bytes
+};
+
+absl::StatusOr<Tensor> ParseTensor(const json& node, const Source& source) {
   Tensor tensor;
   if (!node.contains("dtype") || !node["dtype"].is_string())
     return Malformed("tensor has no dtype");
@@ -51,7 +56,7 @@ absl::StatusOr<Tensor> ParseTensor(const json& node, std::shared_ptr<const std::
   }
   int64_t offset = node["offset"].get<int64_t>();
   int64_t bytes = node["bytes"].get<int64_t>();
-  size_t available = block == nullptr ? 0 : block->size();
+  uint64_t available = source.available;
   if (offset < 0 || bytes < 0 || static_cast<uint64_t>(offset) > available ||
       static_cast<uint64_t>(bytes) > available - static_cast<uint64_t>(offset)) {
     return Malformed(absl::StrCat("tensor reaches from byte ", offset, " over ", bytes,
@@ -61,7 +66,7 @@ absl::StatusOr<Tensor> ParseTensor(const json& node, std::shared_ptr<const std::
       static_cast<uint64_t>(bytes) != elements * ItemSize(*tensor.dtype)) {
     return Malformed(absl::StrCat(Describe(tensor), " does not have ", bytes, " bytes"));
   }
-  tensor.block = std::move(block);
+  tensor.block = source.block;
   tensor.offset = static_cast<size_t>(offset);
   tensor.size_bytes = static_cast<size_t>(bytes);
   return tensor;
@@ -78,8 +83,7 @@ absl::StatusOr<double> ParseNumber(const json& node) {
   return Malformed("float without a number");
 }
 
-absl::StatusOr<Value> Parse(const json& node, const std::shared_ptr<const std::string>& block,
-                            int depth) {
+absl::StatusOr<Value> Parse(const json& node, const Source& source, int depth) {
   if (depth > kMaxDepth) return Malformed("nested deeper than 64 levels");
   if (!node.is_object() || !node.contains("k") || !node["k"].is_string()) {
     return Malformed("node without a kind");
@@ -92,7 +96,7 @@ absl::StatusOr<Value> Parse(const json& node, const std::shared_ptr<const std::s
     value.kind = Value::Kind::kNone;
   } else if (kind == "tensor") {
     value.kind = Value::Kind::kTensor;
-    KMOSAIC_ASSIGN_OR_RETURN(value.tensor, ParseTensor(node, block));
+    KMOSAIC_ASSIGN_OR_RETURN(value.tensor, ParseTensor(node, source));
   } else if (kind == "int") {
     if (!v.is_number_integer()) return Malformed("int without a number");
     value.kind = Value::Kind::kInt;
@@ -118,14 +122,14 @@ absl::StatusOr<Value> Parse(const json& node, const std::shared_ptr<const std::s
                                    : Value::Kind::kDict;
     for (const json& item : node["items"]) {
       if (value.kind != Value::Kind::kDict) {
-        KMOSAIC_ASSIGN_OR_RETURN(Value child, Parse(item, block, depth + 1));
+        KMOSAIC_ASSIGN_OR_RETURN(Value child, Parse(item, source, depth + 1));
         value.items.push_back(std::move(child));
         continue;
       }
       if (!item.is_array() || item.size() != 2 || !item[0].is_string()) {
         return Malformed("dict entry that is not a pair of name and value");
       }
-      KMOSAIC_ASSIGN_OR_RETURN(Value child, Parse(item[1], block, depth + 1));
+      KMOSAIC_ASSIGN_OR_RETURN(Value child, Parse(item[1], source, depth + 1));
       value.entries.emplace_back(item[0].get<std::string>(), std::move(child));
     }
   } else {
@@ -177,7 +181,12 @@ std::string KindName(Value::Kind kind) {
 }
 
 absl::StatusOr<Value> ParseValue(const json& node, std::shared_ptr<const std::string> block) {
-  return Parse(node, block, 0);
+  uint64_t available = block == nullptr ? 0 : block->size();
+  return Parse(node, {std::move(block), available}, 0);
+}
+
+absl::StatusOr<Value> ParseValueElsewhere(const json& node, uint64_t max_bytes) {
+  return Parse(node, {nullptr, max_bytes}, 0);
 }
 
 std::vector<Leaf> Leaves(const Value& value) {

@@ -26,6 +26,7 @@ struct Tensor {
   int64_t elements = 0;
   // Where the tensor lived ("cuda:0", "cpu"); empty when the process did not say.
   std::string device;
+  // Null when the bytes are elsewhere.
   std::shared_ptr<const std::string> block;
   size_t offset = 0;
   size_t size_bytes = 0;
@@ -56,6 +57,9 @@ std::string KindName(Value::Kind kind);
 // block, nesting deeper than 64).
 absl::StatusOr<Value> ParseValue(const nlohmann::json& node,
                                  std::shared_ptr<const std::string> block);
+
+// The same of a block of at most `max_bytes` that is not in our memory: tensors without bytes.
+absl::StatusOr<Value> ParseValueElsewhere(const nlohmann::json& node, uint64_t max_bytes);
 
 // One leaf (anything but list, tuple and dict) and the way to it: "[0].weight".
 struct Leaf {

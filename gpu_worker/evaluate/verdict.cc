@@ -46,6 +46,22 @@ bool MayClaim(v1::Verdict verdict, Untrusted whose, bool entry) {
 
 }  // namespace
 
+Conclusion ConcludeTampered(const absl::Status& status) {
+  return {v1::VERDICT_TAMPERING,
+          absl::StrCat("the solution's process sent what is no answer: ", status.message()),
+          {}};
+}
+
+Conclusion ConcludeExamination(const absl::Status& status) {
+  if (absl::IsInvalidArgument(status)) return ConcludeTampered(status);
+  if (!absl::IsResourceExhausted(status)) return ConcludeMachine(status);
+  Conclusion full;
+  full.verdict = v1::VERDICT_UNSUPPORTED;
+  full.reason = absl::StrCat("the GPU's memory does not hold what is compared: ", status.message());
+  full.device_memory = true;
+  return full;
+}
+
 Conclusion ConcludeFailure(const RoleFailure& failure, Untrusted whose, std::string_view doing) {
   using Kind = RoleFailure::Kind;
   std::string detail = failure.detail.empty() ? "" : absl::StrCat(" (", failure.detail, ")");

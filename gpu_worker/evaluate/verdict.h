@@ -25,6 +25,13 @@ struct Conclusion {
   bool passed() const { return verdict == kernelmosaic::v1::VERDICT_PASSED; }
 };
 
+// Of an answer of a solution's process that is no answer.
+Conclusion ConcludeTampered(const absl::Status& status);
+
+// That values could not be looked at (Examiner): INVALID_ARGUMENT is the solution's tampering,
+// RESOURCE_EXHAUSTED the GPU's memory, anything else the machine's trouble.
+Conclusion ConcludeExamination(const absl::Status& status);
+
 // Whose process it was.
 enum class Untrusted { kReference, kSolution };
 

@@ -35,24 +35,6 @@ bool IsMachine(v1::Verdict verdict) { return verdict == v1::VERDICT_INFRASTRUCTU
 
 bool IsWrongValue(v1::Verdict verdict) { return verdict == v1::VERDICT_WRONG_OUTPUT; }
 
-bool HasNonFinite(const Value& value) {
-  for (const Leaf& leaf : Leaves(value)) {
-    const Tensor& tensor = leaf.value->tensor;
-    if (leaf.value->kind != Value::Kind::kTensor || !tensor.dtype.has_value() ||
-        !IsFloating(*tensor.dtype)) {
-      continue;
-    }
-    size_t size = static_cast<size_t>(tensor.elements) * Components(*tensor.dtype);
-    std::array<double, 1024> numbers;
-    for (size_t first = 0; first < size; first += numbers.size()) {
-      size_t count = std::min(size - first, numbers.size());
-      DecodeRange(*tensor.dtype, tensor.bytes().data(), first, count, numbers.data());
-      if (!AllFinite(numbers.data(), count)) return true;
-    }
-  }
-  return false;
-}
-
 int64_t LargestTensor(const Value& value) {
   int64_t largest = 1;
   for (const Leaf& leaf : Leaves(value)) largest = std::max(largest, leaf.value->tensor.elements);
@@ -68,10 +50,11 @@ std::vector<uint64_t> PublicSeeds(uint32_t count) {
   return seeds;
 }
 
-Verifier::Verifier(VerifyOptions options, Reference* reference, RoleStarter* starter,
-                   Cancellation* cancellation)
+Verifier::Verifier(VerifyOptions options, Reference* reference, Examiner* examiner,
+                   RoleStarter* starter, Cancellation* cancellation)
     : options_(std::move(options)),
       reference_(reference),
+      examiner_(examiner),
       starter_(starter),
       cancellation_(cancellation),
       public_(options_.public_seeds.begin(), options_.public_seeds.end()) {}
@@ -116,7 +99,7 @@ Conclusion Verifier::Run(v1::EvaluationReport* report) {
     auto made = reference_->Case(seed, "native", /*keep=*/true);
     if (auto* failed = std::get_if<Conclusion>(&made)) return *failed;
     cases.push_back(std::get<CasePtr>(made));
-    scales_.Add(cases.back()->expected.value);
+    if (Conclusion added = AddScale(*cases.back()); !added.passed()) return added;
     for (const std::string& note : cases.back()->notes) Note(note);
   }
   first_case_ = cases.front();
@@ -125,7 +108,7 @@ Conclusion Verifier::Run(v1::EvaluationReport* report) {
     for (uint64_t seed : options_.secret_seeds) {
       auto made = reference_->Case(seed, "native", /*keep=*/false);
       if (auto* failed = std::get_if<Conclusion>(&made)) return *failed;
-      scales_.Add(std::get<CasePtr>(made)->expected.value);
+      if (Conclusion added = AddScale(*std::get<CasePtr>(made)); !added.passed()) return added;
     }
   }
 
@@ -139,7 +122,7 @@ Conclusion Verifier::Run(v1::EvaluationReport* report) {
   };
 
   verify.add_checks("public seeds");
-  Value first_outputs;
+  Parcel first_outputs;
   for (const CasePtr& task_case : cases) {
     Conclusion checked =
         Check(candidate, *task_case, task_case == first_case_ ? &first_outputs : nullptr, report);
@@ -156,7 +139,7 @@ Conclusion Verifier::Run(v1::EvaluationReport* report) {
     auto made = reference_->Case(seed, "native", /*keep=*/false);
     if (auto* failed = std::get_if<Conclusion>(&made)) return finish(*failed);
     const TaskCase& task_case = *std::get<CasePtr>(made);
-    scales_.Add(task_case.expected.value);
+    if (Conclusion added = AddScale(task_case); !added.passed()) return finish(added);
     verify.add_seeds(seed);
     Conclusion checked = Check(candidate, task_case, nullptr, report);
     if (!checked.passed()) return finish(Explain(std::move(checked), task_case));
@@ -177,7 +160,9 @@ Conclusion Verifier::Run(v1::EvaluationReport* report) {
       continue;
     }
     const TaskCase& task_case = *std::get<CasePtr>(made);
-    if (HasNonFinite(task_case.expected.value)) {
+    auto summary = examiner_->Summarize(task_case.expected);
+    if (!summary.ok()) return finish(ConcludeExamination(summary.status()));
+    if (summary->non_finite) {
       Note(absl::StrCat("values '", family, "' skipped: the reference overflows with them"));
       continue;
     }
@@ -207,17 +192,25 @@ Conclusion Verifier::Run(v1::EvaluationReport* report) {
   return finish(Conclusion());
 }
 
-Comparison Verifier::Judge(const TaskCase& task_case, const Value& got) {
-  scales_.Add(task_case.expected.value);
+Verifier::OrComparison Verifier::Judge(const TaskCase& task_case, const Parcel& got) {
+  if (Conclusion added = AddScale(task_case); !added.passed()) return added;
   return Compare(task_case, got, kFirstPoison);
+}
+
+Conclusion Verifier::AddScale(const TaskCase& task_case) {
+  auto summary = examiner_->Summarize(task_case.expected);
+  if (!summary.ok()) return ConcludeExamination(summary.status());
+  scales_.Add(*summary);
+  return Conclusion();
 }
 
 Conclusion Verifier::VerifyTask() {
   auto made = reference_->Case(options_.public_seeds.front(), "native", /*keep=*/false);
   if (auto* failed = std::get_if<Conclusion>(&made)) return *failed;
   const TaskCase& task_case = *std::get<CasePtr>(made);
-  scales_.Add(task_case.expected.value);
-  JudgeTask(Compare(task_case, task_case.expected.value, kFirstPoison));
+  auto compared = Judge(task_case, task_case.expected);
+  if (auto* failed = std::get_if<Conclusion>(&compared)) return *failed;
+  JudgeTask(std::get<Comparison>(compared));
   return ConcludeTask();
 }
 
@@ -231,16 +224,19 @@ Conclusion Verifier::ConcludeTask() const {
   return task;
 }
 
-Comparison Verifier::Compare(const TaskCase& task_case, const Value& got, uint8_t poison) const {
+Verifier::OrComparison Verifier::Compare(const TaskCase& task_case, const Parcel& got,
+                                         uint8_t poison) const {
   CompareOptions options;
   options.poison = poison;
   options.tolerance.reduction = task_case.reduction;
   options.tolerance.largest_input = LargestTensor(task_case.inputs.value);
   options.tolerance.reduced_precision = options_.oracle.reduced_precision();
   if (task_case.family == "native") options.scale_hints = scales_.Hints();
-  return CompareOutputs(task_case.expected.value,
-                        task_case.expected64.has_value() ? &task_case.expected64->value : nullptr,
-                        got, options);
+  auto compared = examiner_->Compare(
+      task_case.expected, task_case.expected64.has_value() ? &*task_case.expected64 : nullptr, got,
+      options);
+  if (!compared.ok()) return ConcludeExamination(compared.status());
+  return *std::move(compared);
 }
 
 void Verifier::JudgeTask(const Comparison& passed) {
@@ -248,7 +244,27 @@ void Verifier::JudgeTask(const Comparison& passed) {
   if (passed.zeros_pass) ++zeros_pass_;
 }
 
-Conclusion Verifier::Check(Candidate& candidate, const TaskCase& task_case, Value* outputs,
+Conclusion Verifier::CheckInputs(const TaskCase& task_case, const Parcel& after) {
+  auto difference = examiner_->FirstDifference(task_case.inputs, after);
+  if (!difference.ok()) return ConcludeExamination(difference.status());
+  if (!difference->has_value()) return Conclusion();
+  const Difference& changed = **difference;
+  const auto& allowed = options_.oracle.mutable_inputs();
+  // Input I is the I-th item of the list of inputs; its leaves share the prefix "[I]".
+  size_t index = 0;
+  bool is_indexed = absl::SimpleAtoi(
+      changed.path.substr(std::min<size_t>(1, changed.path.size()), changed.path.find(']') - 1),
+      &index);
+  if (is_indexed && std::find(allowed.begin(), allowed.end(), index) != allowed.end()) {
+    return Conclusion();
+  }
+  return {v1::VERDICT_MODIFIED_INPUT,
+          absl::StrCat("input", changed.path, " was changed by the call (", changed.what,
+                       "); inputs must stay as they are"),
+          {}};
+}
+
+Conclusion Verifier::Check(Candidate& candidate, const TaskCase& task_case, Parcel* outputs,
                            v1::EvaluationReport* report) {
   auto ran = candidate.Run(task_case);
   if (auto* failed = std::get_if<Conclusion>(&ran)) return *failed;
@@ -257,26 +273,12 @@ Conclusion Verifier::Check(Candidate& candidate, const TaskCase& task_case, Valu
 
   if (result.work.has_value() && !report->has_work()) *report->mutable_work() = *result.work;
 
-  if (auto changed = FirstDifference(task_case.inputs.value, result.inputs_after);
-      changed.has_value()) {
-    const auto& allowed = options_.oracle.mutable_inputs();
-    // Input I is the I-th item of the list of inputs; its leaves share the prefix "[I]".
-    size_t index = 0;
-    bool is_indexed =
-        absl::SimpleAtoi(changed->path.substr(std::min<size_t>(1, changed->path.size()),
-                                              changed->path.find(']') - 1),
-                         &index);
-    bool allowed_here =
-        is_indexed && std::find(allowed.begin(), allowed.end(), index) != allowed.end();
-    if (!allowed_here) {
-      return {v1::VERDICT_MODIFIED_INPUT,
-              absl::StrCat("input", changed->path, " was changed by the call (", changed->what,
-                           "); inputs must stay as they are"),
-              {}};
-    }
-  }
+  Conclusion inputs = CheckInputs(task_case, result.inputs_after);
+  if (!inputs.passed()) return inputs;
 
-  Comparison compared = Compare(task_case, result.outputs, candidate.poison());
+  auto looked = Compare(task_case, result.outputs, candidate.poison());
+  if (auto* failed = std::get_if<Conclusion>(&looked)) return *failed;
+  const Comparison& compared = std::get<Comparison>(looked);
   worst_ratio_ = std::max(worst_ratio_, compared.worst_error_ratio);
   if (compared.verdict != v1::VERDICT_PASSED) {
     for (const std::string& note : Notes(result.findings)) Note(note);
@@ -312,8 +314,8 @@ Conclusion Verifier::Check(Candidate& candidate, const TaskCase& task_case, Valu
 }
 
 Conclusion Verifier::CheckRepeat(Candidate& candidate, const TaskCase& task_case,
-                                 const Value& first, v1::EvaluationReport* report) {
-  Value again;
+                                 const Parcel& first, v1::EvaluationReport* report) {
+  Parcel again;
   Conclusion checked = Check(candidate, task_case, &again, report);
   if (!checked.passed()) {
     if (IsWrongValue(checked.verdict)) {
@@ -323,25 +325,31 @@ Conclusion Verifier::CheckRepeat(Candidate& candidate, const TaskCase& task_case
     }
     return checked;
   }
-  if (FirstDifference(first, again).has_value()) {
-    Note("a second call with the same inputs gives other bits, within tolerance");
-  }
+  return NoteDifference(first, again,
+                        "a second call with the same inputs gives other bits, within tolerance");
+}
+
+Conclusion Verifier::NoteDifference(const Parcel& first, const Parcel& again,
+                                    const std::string& words) {
+  auto difference = examiner_->FirstDifference(first, again);
+  if (!difference.ok()) return ConcludeExamination(difference.status());
+  if (difference->has_value()) Note(words);
   return Conclusion();
 }
 
-Conclusion Verifier::CheckSecondProcess(const TaskCase& task_case, const Value* first,
+Conclusion Verifier::CheckSecondProcess(const TaskCase& task_case, const Parcel* first,
                                         v1::EvaluationReport* report) {
   auto started = StartCandidate("reverse", kSecondPoison, task_case);
   if (auto* failed = std::get_if<Conclusion>(&started)) return *failed;
   Candidate& candidate = *std::get<std::unique_ptr<Candidate>>(started);
-  Value outputs;
+  Parcel outputs;
   Conclusion checked = Check(candidate, task_case, &outputs, report);
   if (checked.passed()) {
-    if (first != nullptr && FirstDifference(*first, outputs).has_value()) {
-      Note(options_.emulated ? "another order of threads gives other bits, within tolerance"
-                             : "a second process gives other bits, within tolerance");
-    }
-    return checked;
+    if (first == nullptr) return checked;
+    return NoteDifference(*first, outputs,
+                          options_.emulated
+                              ? "another order of threads gives other bits, within tolerance"
+                              : "a second process gives other bits, within tolerance");
   }
   if (!IsWrongValue(checked.verdict)) return checked;
   if (task_case.weight_seed.has_value()) {
@@ -390,14 +398,15 @@ Conclusion Verifier::Explain(Conclusion wrong, const TaskCase& task_case) {
   if (auto* failed = std::get_if<Conclusion>(&again)) {
     return IsMachine(failed->verdict) ? *failed : wrong;
   }
-  const TaskCase& repeated = *std::get<CasePtr>(again);
-  if (Compare(task_case, repeated.expected.value, kFirstPoison).verdict != v1::VERDICT_PASSED) {
+  auto itself = Compare(task_case, std::get<CasePtr>(again)->expected, kFirstPoison);
+  if (auto* failed = std::get_if<Conclusion>(&itself)) return *failed;
+  if (std::get<Comparison>(itself).verdict != v1::VERDICT_PASSED) {
     return {v1::VERDICT_INVALID_TASK,
             "the reference gives different results for the same inputs and seed",
             {}};
   }
   // The same call alone in a fresh process: in another order of threads, or the same one.
-  auto alone = [&](const std::string& schedule) -> std::variant<Comparison, Conclusion> {
+  auto alone = [&](const std::string& schedule) -> OrComparison {
     auto started = StartCandidate(schedule, kFirstPoison, task_case);
     if (auto* failed = std::get_if<Conclusion>(&started)) return *failed;
     auto ran = std::get<std::unique_ptr<Candidate>>(started)->Run(task_case);

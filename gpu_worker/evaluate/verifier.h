@@ -22,6 +22,7 @@
 
 #include "gpu_worker/evaluate/candidate.h"
 #include "gpu_worker/evaluate/comparator.h"
+#include "gpu_worker/evaluate/examiner.h"
 #include "gpu_worker/evaluate/reference.h"
 #include "gpu_worker/evaluate/verdict.h"
 #include "kernelmosaic/v1/types.pb.h"
@@ -46,14 +47,15 @@ struct VerifyOptions {
 // For one evaluation; not thread-safe.
 class Verifier {
  public:
-  Verifier(VerifyOptions options, Reference* reference, RoleStarter* starter,
+  // All outlive it.
+  Verifier(VerifyOptions options, Reference* reference, Examiner* examiner, RoleStarter* starter,
            Cancellation* cancellation);
 
   // Fills `report.verify`, `report.work` (of the first public seed) and `report.output`.
   Conclusion Verify(kernelmosaic::v1::EvaluationReport* report);
 
   // The outputs of a call made elsewhere, on a case of the task's own values.
-  Comparison Judge(const TaskCase& task_case, const Value& got);
+  std::variant<Comparison, Conclusion> Judge(const TaskCase& task_case, const Parcel& got);
 
   // Whether the task can tell anything apart at these shapes, on the first public seed and
   // without a candidate: PASSED, a degenerate INVALID_TASK, or how the reference fails.
@@ -61,6 +63,7 @@ class Verifier {
 
  private:
   using CasePtr = std::shared_ptr<const TaskCase>;
+  using OrComparison = std::variant<Comparison, Conclusion>;
 
   Conclusion Run(kernelmosaic::v1::EvaluationReport* report);
   // With the weights of `task_case`.
@@ -68,16 +71,20 @@ class Verifier {
                                                                       uint8_t poison,
                                                                       const TaskCase& task_case);
   // One call with all checks. `first_outputs` gets the outputs when not null.
-  Conclusion Check(Candidate& candidate, const TaskCase& task_case, Value* outputs,
+  Conclusion Check(Candidate& candidate, const TaskCase& task_case, Parcel* outputs,
                    kernelmosaic::v1::EvaluationReport* report);
-  Comparison Compare(const TaskCase& task_case, const Value& got, uint8_t poison) const;
+  // Whether the call changed an input that it may not change; PASSED when not.
+  Conclusion CheckInputs(const TaskCase& task_case, const Parcel& after);
+  OrComparison Compare(const TaskCase& task_case, const Parcel& got, uint8_t poison) const;
+  // Takes the case into the usual sizes of outputs; PASSED, or the machine's trouble.
+  Conclusion AddScale(const TaskCase& task_case);
   // The cause of a wrong output: the task, an order of threads, unwritten memory.
   Conclusion Explain(Conclusion wrong, const TaskCase& task_case);
-  Conclusion CheckRepeat(Candidate& candidate, const TaskCase& task_case, const Value& first,
+  Conclusion CheckRepeat(Candidate& candidate, const TaskCase& task_case, const Parcel& first,
                          kernelmosaic::v1::EvaluationReport* report);
   // Another process, with threads in another order and other memory contents. `first`: the
   // outputs of the first process, null where it has other weights.
-  Conclusion CheckSecondProcess(const TaskCase& task_case, const Value* first,
+  Conclusion CheckSecondProcess(const TaskCase& task_case, const Parcel* first,
                                 kernelmosaic::v1::EvaluationReport* report);
   // INVALID_TASK when outputs of zeros passed all cases so far.
   Conclusion ConcludeTask() const;
@@ -87,9 +94,12 @@ class Verifier {
     return task_case.weight_seed.has_value() || public_.count(task_case.seed) == 0;
   }
   void Note(const std::string& note);
+  // Notes `words` when two calls gave other bits; PASSED, or what went wrong.
+  Conclusion NoteDifference(const Parcel& first, const Parcel& again, const std::string& words);
 
   const VerifyOptions options_;
   Reference* const reference_;
+  Examiner* const examiner_;
   RoleStarter* const starter_;
   Cancellation* const cancellation_;
   const std::set<uint64_t> public_;

@@ -1,8 +1,9 @@
 """The role that runs a solution. It never holds the reference's source or its outputs.
 
 {"op": "load", "contract": "modelnew" | "cuda", "source", "artifact", "entry" | null,
-"init": node, "weight_seed", "device", "schedule", "poison"} with descriptors [init tree,
-report memfd]; answer {"ok": true} or {"ok": false, "verdict", "error"}.
+"init": node, "weight_seed", "device", "memory", "schedule", "poison"} with descriptors [init tree,
+report memfd]; answer {"ok": true} or {"ok": false, "verdict", "error"}. "memory" says where the
+other trees lie: "host" (memfds) or "device" (device_memory.py).
 
 {"op": "run", "inputs": node, "outputs": [{"dtype", "shape"}] | null, "parameters": node |
 null, "seed"} with descriptors [inputs tree, parameters tree if not null]; answer {"ok": true,
@@ -34,6 +35,7 @@ from harness import (
     cuda_entry,
     cuda_on_cpu,
     device_kernels,
+    device_memory,
     errors,
     program,
     timing,
@@ -130,9 +132,9 @@ class CudaDevice:
 
     def __init__(self, poison: int) -> None:
         self._poison = poison
-        self._driver = device_kernels.Driver()
+        self.driver = device_kernels.Driver()
         torch.cuda.synchronize()  # makes the context
-        self._kernels = device_kernels.load_kernels(self._driver)
+        self._kernels = device_kernels.load_kernels(self.driver)
 
     def place(self, tensor: torch.Tensor) -> torch.Tensor:
         return tensor.to("cuda")
@@ -176,7 +178,7 @@ class CudaDevice:
             torch.cuda.empty_cache()
 
     def clock(self) -> timing.Clock:
-        return device_kernels.CudaClock(self._driver, self._kernels)
+        return device_kernels.CudaClock(self.driver, self._kernels)
 
     def notes(self) -> list[str]:
         return [] if self._kernels is not None else [device_kernels.WITHOUT_KERNELS]
@@ -246,6 +248,7 @@ class Candidate:
     def __init__(self) -> None:
         self._solution: _Solution | None = None
         self._session: timing.Session | None = None
+        self._memory: device_kernels.Driver | None = None  # None: trees lie in memfds
         self._contexts = contextlib.ExitStack()
 
     def load(self, message: dict[str, Any], init: Any, report_fd: int) -> dict[str, Any]:
@@ -257,7 +260,10 @@ class Candidate:
                 self._contexts.enter_context(cuda_on_cpu.emulated())
                 device = EmulatedDevice(message["schedule"], message["poison"], report_fd)
             else:
-                device = _gpu(message["poison"])
+                gpu = _gpu(message["poison"])
+                device = gpu
+                if message["memory"] == "device":
+                    self._memory = gpu.driver
             manifest = Manifest(message["artifact"], message["device"])
             if message["contract"] == "cuda":
                 self._solution = _load_entry(message["entry"], manifest, device, init)
@@ -283,22 +289,21 @@ class Candidate:
             return errors.reply(error, path, default)
 
     def run(
-        self, message: dict[str, Any], inputs: Any, parameters: Any
+        self, message: dict[str, Any], descriptors: list[int]
     ) -> tuple[dict[str, Any], list[int]]:
         solution = self._solution
         assert solution is not None  # the daemon loads first
         device = solution.device
         try:
-            placed = [_placed(value, device) for value in inputs]
-            weights = {name: device.place(t) for name, t in (parameters or {}).items()}
+            placed, weights = self._given(message, descriptors)
             device.before_run(message["outputs"])
             call = solution.bind(placed, message["outputs"], weights)
             torch.manual_seed(message["seed"])
             outputs = call()
             device.after_run()
             work = device.work()
-            written = wire.TreeWriter("outputs", self._name)
-            after = wire.TreeWriter("inputs-after", self._name)
+            written = self._writer("outputs")
+            after = self._writer("inputs-after")
             reply = {
                 "ok": True,
                 "outputs": written.encode(outputs),
@@ -308,9 +313,10 @@ class Candidate:
                 "work": work,
                 "findings": device.findings(),
             }
-            del outputs, placed, weights, call
+            blocks = [written.finish(), after.finish()]
+            del outputs, placed, weights, call, written, after
             device.between_runs()
-            return reply, [written.descriptor, after.descriptor]
+            return reply, blocks
         except cuda_entry.EntryError as error:
             return _refused("INVALID_TASK", f"entry: {error}"), []
         except wire.UnsupportedValue as error:
@@ -320,14 +326,14 @@ class Candidate:
             reply = errors.reply(error, solution.path, "RUNTIME_ERROR")
             return {**reply, "findings": device.findings()}, []
 
-    def time_begin(self, message: dict[str, Any], inputs: Any, parameters: Any) -> dict[str, Any]:
+    def time_begin(self, message: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
         solution = self._solution
         assert solution is not None  # the daemon loads first
         device = solution.device
         shapes = message["outputs"]
         try:
             clock = device.clock()
-            weights = {name: device.place(t) for name, t in (parameters or {}).items()}
+            placed, weights = self._given(message, descriptors)
 
             def bind(copies: list[Any]) -> Callable[[], Any]:
                 device.before_run(shapes)
@@ -335,7 +341,6 @@ class Candidate:
                 torch.manual_seed(message["seed"])
                 return call
 
-            placed = [_placed(value, device) for value in inputs]
             self._session = timing.Session(clock, bind, placed, message["fresh"])
             return {"ok": True, "notes": device.notes()}
         except timing.NoTimes as error:
@@ -355,14 +360,35 @@ class Candidate:
         assert self._session is not None
         assert self._solution is not None
         try:
-            written = wire.TreeWriter("outputs", self._name)
+            written = self._writer("outputs")
             node = written.encode(self._session.outputs())
-            return {"ok": True, "outputs": node}, [written.descriptor]
+            return {"ok": True, "outputs": node}, [written.finish()]
         except BaseException as error:
             return errors.reply(error, self._solution.path, "RUNTIME_ERROR"), []
 
-    def _name(self, tensor: torch.Tensor) -> str:
-        return str(tensor.device)
+    def _given(
+        self, message: dict[str, Any], descriptors: list[int]
+    ) -> tuple[list[Any], dict[str, torch.Tensor]]:
+        """Inputs and parameters of a call, on the device. Takes over the descriptors."""
+        assert self._solution is not None
+        device = self._solution.device
+        inputs = [_placed(v, device) for v in self._decode(message["inputs"], descriptors[0])]
+        if message["parameters"] is None:
+            return inputs, {}
+        parameters = self._decode(message["parameters"], descriptors[1])
+        return inputs, {name: device.place(value) for name, value in parameters.items()}
+
+    def _decode(self, node: wire.Node, descriptor: int) -> Any:
+        if self._memory is None:
+            return wire.decode(node, descriptor)
+        return device_memory.decode(self._memory, node, descriptor)
+
+    def _writer(self, name: str) -> wire.TreeWriter:
+        storage: wire.Storage = wire.FileStorage(name)
+        if self._memory is not None:
+            storage = device_memory.DeviceStorage(self._memory)
+        # Looked up when it is asked: a device that is emulated hides where tensors are.
+        return wire.TreeWriter(storage, lambda tensor: str(tensor.device))
 
 
 def _placed(value: Any, device: Device) -> Any:
@@ -450,16 +476,10 @@ def serve(channel: wire.Channel) -> None:
             reply = candidate.time_sample(message["key"])
         elif op == "time_outputs":
             reply, answered = candidate.time_outputs()
+        elif op == "time_begin":
+            reply = candidate.time_begin(message, descriptors)
         else:
-            inputs = wire.decode(message["inputs"], descriptors[0])
-            parameters = None
-            if message["parameters"] is not None:
-                parameters = wire.decode(message["parameters"], descriptors[1])
-            if op == "time_begin":
-                reply = candidate.time_begin(message, inputs, parameters)
-            else:
-                reply, answered = candidate.run(message, inputs, parameters)
-            del inputs, parameters
+            reply, answered = candidate.run(message, descriptors)
         channel.send(reply, answered)
         for descriptor in answered:
             os.close(descriptor)

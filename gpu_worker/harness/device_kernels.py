@@ -42,6 +42,7 @@ class Driver:
     def __init__(self) -> None:
         library = ctypes.CDLL("libcuda.so.1")
         pointer, size = ctypes.c_void_p, ctypes.c_size_t
+        wide, out = ctypes.c_uint64, ctypes.c_void_p
         self._functions: dict[str, Any] = {}
         signatures: dict[str, list[Any]] = {
             "cuCtxSynchronize": [],
@@ -55,6 +56,17 @@ class Driver:
             "cuModuleLoadData": [ctypes.POINTER(pointer), ctypes.c_char_p],
             "cuModuleGetFunction": [ctypes.POINTER(pointer), pointer, ctypes.c_char_p],
             "cuLaunchKernel": [pointer, *[ctypes.c_uint] * 7, pointer, pointer, pointer],
+            # device_memory.py; handles and addresses are 64 bits.
+            "cuMemGetAllocationGranularity": [out, pointer, ctypes.c_int],
+            "cuMemCreate": [out, size, pointer, wide],
+            "cuMemExportToShareableHandle": [out, wide, ctypes.c_int, wide],
+            "cuMemImportFromShareableHandle": [out, pointer, ctypes.c_int],
+            "cuMemAddressReserve": [out, size, size, wide, wide],
+            "cuMemMap": [wide, size, size, wide, wide],
+            "cuMemSetAccess": [wide, size, pointer, size],
+            "cuMemUnmap": [wide, size],
+            "cuMemAddressFree": [wide, size],
+            "cuMemRelease": [wide],
         }
         for name, arguments in signatures.items():
             function = library[name]
@@ -73,10 +85,15 @@ class Driver:
         """For what not every GPU has."""
         return bool(self._functions[name](*arguments) == 0)
 
-    def attribute(self, attribute: int) -> int:
-        device, value = ctypes.c_int(), ctypes.c_int()
+    def device(self) -> int:
+        """Ordinal of the current context's device."""
+        device = ctypes.c_int()
         self.call("cuCtxGetDevice", ctypes.byref(device))
-        self.call("cuDeviceGetAttribute", ctypes.byref(value), attribute, device.value)
+        return device.value
+
+    def attribute(self, attribute: int) -> int:
+        value = ctypes.c_int()
+        self.call("cuDeviceGetAttribute", ctypes.byref(value), attribute, self.device())
         return value.value
 
 

@@ -1,10 +1,11 @@
 """The role that runs a task's reference program. Untrusted like any other program.
 
-{"op": "load", "source", "device", "scale", "scaled_shapes", "weight_seed"}; answer
+{"op": "load", "source", "device", "memory", "scale", "scaled_shapes", "weight_seed"}; answer
 {"ok": true, "init": node, "shapes": {name: value} (those reduced), "sizes": {name: value}
 (all, as the source has them), "families": [...], "notes": [...], "multiply_adds" (of one call),
 "parameter_bytes", "case_bytes" (of inputs and outputs)} with descriptors [init tree], or
-{"ok": false, "verdict": "INVALID_TASK" | "UNSUPPORTED" | "DEVICE_MEMORY", "error"}.
+{"ok": false, "verdict": "INVALID_TASK" | "UNSUPPORTED" | "DEVICE_MEMORY", "error"}. "memory" says
+where the trees of cases lie: "host" (memfds) or "device" (device_memory.py).
 
 {"op": "case", "seed", "family", "weight_seed"? (of a Model made for this case alone), "key"?,
 "want_parameters"?, "max_bytes"? (of one tree)}; answer {"ok": true, "inputs", "expected",
@@ -34,6 +35,7 @@ import torch
 from harness import (
     cuda_on_cpu,
     device_kernels,
+    device_memory,
     errors,
     families,
     measure,
@@ -93,6 +95,7 @@ class Reference:
         self._model64: torch.nn.Module | None = None
         self._buffers: list[tuple[torch.Tensor, torch.Tensor]] = []
         self._device = "emulated"
+        self._memory = "host"
         self._path: str | None = None
         self._driver: device_kernels.Driver | None = None
         self._session: timing.Session | None = None
@@ -101,6 +104,7 @@ class Reference:
 
     def load(self, message: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
         self._device = message["device"]
+        self._memory = message["memory"]
         self._contexts.enter_context(torch.no_grad())
         if self._device == "emulated":
             self._contexts.enter_context(cuda_on_cpu.emulated())
@@ -112,7 +116,7 @@ class Reference:
             instance, changed = self._choose(message, sizes, notes)
             self._instance = instance
             self._buffers = [(b, b.clone()) for b in instance.model.buffers()]
-            writer = wire.TreeWriter("init")
+            writer = wire.TreeWriter(wire.FileStorage("init"))
             node = writer.encode(instance.init)
             reply = {
                 "ok": True,
@@ -130,7 +134,7 @@ class Reference:
                 ),
             }
             self._give_memory_back()
-            return reply, [writer.descriptor]
+            return reply, [writer.finish()]
         except InvalidTask as error:
             return _refused("INVALID_TASK", str(error)), []
         except Unsupported as error:
@@ -233,6 +237,13 @@ class Reference:
             inputs = module.get_inputs()
         return [_on_gpu(value) for value in _sequence(inputs, "get_inputs")]
 
+    def _writer(self, name: str) -> wire.TreeWriter:
+        """Of a tree of a case."""
+        if self._memory == "host":
+            return wire.TreeWriter(wire.FileStorage(name))
+        assert self._driver is not None
+        return wire.TreeWriter(device_memory.DeviceStorage(self._driver))
+
     def _give_memory_back(self) -> None:
         # Others share the GPU, and torch keeps what was freed.
         if self._device == "cuda":
@@ -272,7 +283,7 @@ class Reference:
                 inputs = timing.changed(inputs, fresh, message["key"])
             most = message.get("max_bytes", sys.maxsize)
             _check_size(inputs, "inputs", most)
-            writers = [wire.TreeWriter("inputs"), wire.TreeWriter("expected")]
+            writers = [self._writer("inputs"), self._writer("expected")]
             reply: dict[str, Any] = {"ok": True, "notes": notes}
             reply["inputs"] = writers[0].encode(inputs)
             _restore(self._buffers)
@@ -287,18 +298,20 @@ class Reference:
             else:
                 expected64 = self._run_in_float64(inputs, expected, seed, notes)
             if expected64 is not None:
-                writers.append(wire.TreeWriter("expected64"))
+                writers.append(self._writer("expected64"))
                 reply["expected64"] = writers[-1].encode(expected64)
             reply["parameters"] = None
             if message.get("want_parameters"):
                 _restore(self._buffers)
-                writers.append(wire.TreeWriter("parameters"))
+                writers.append(self._writer("parameters"))
                 reply["parameters"] = writers[-1].encode(dict(instance.model.state_dict()))
             reply["reduction"] = instance.cost.reduction
             reply["fresh"] = fresh
             del inputs, expected, expected64
+            blocks = [writer.finish() for writer in writers]
+            del writers
             self._give_memory_back()
-            return reply, [writer.descriptor for writer in writers]
+            return reply, blocks
         except wire.UnsupportedValue as error:
             return _refused("UNSUPPORTED", f"the reference program gives {error}"), []
         except Unsupported as error:

@@ -2,7 +2,8 @@
 
 A frame is two little-endian u32 (bytes of JSON, number of descriptors), then the JSON;
 the descriptors ride on the header. A value tree is JSON that names tensors by offset
-into one memfd, which holds the bytes of all of them (C order, offsets multiples of 64).
+into one block, which holds the bytes of all of them (C order, offsets multiples of 64): a
+memfd, or memory of a GPU (device_memory.py).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import os
 import socket
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
@@ -52,14 +53,21 @@ DTYPES: dict[str, torch.dtype] = {
 
 Node = dict[str, Any]
 
-# To plain bytes in C order; taken before a program could exchange them.
+# Taken before a program could exchange them.
+_TO_HOST: Callable[[torch.Tensor], torch.Tensor] = torch.Tensor.cpu
 _PLAIN_STEPS: tuple[Callable[[torch.Tensor], torch.Tensor], ...] = (
     torch.Tensor.detach,
-    torch.Tensor.cpu,
     torch.Tensor.resolve_conj,
     torch.Tensor.resolve_neg,
     torch.Tensor.contiguous,
 )
+
+
+def plain(tensor: torch.Tensor) -> torch.Tensor:
+    """The same numbers as plain bytes in C order, on the same device."""
+    for step in _PLAIN_STEPS:
+        tensor = step(tensor)
+    return tensor
 
 
 class ProtocolError(Exception):
@@ -117,18 +125,57 @@ class Channel:
         return bytes(received)
 
 
-class TreeWriter:
-    """Encodes values; `descriptor` holds the bytes of all tensors met so far.
+def aligned(size: int) -> int:
+    """Where the tensor after `size` bytes begins."""
+    return -(-size // ALIGNMENT) * ALIGNMENT
 
-    `device_name` says what to report as a tensor's device.
-    """
+
+class Storage(Protocol):
+    """Where a tree's tensors go."""
+
+    def append(self, tensor: torch.Tensor) -> tuple[int, int]:
+        """Offset and size in bytes."""
+
+    def finish(self) -> int:
+        """The block's descriptor, which is the caller's. Nothing is appended any more."""
+
+
+class FileStorage:
+    """Storage in a memfd."""
+
+    def __init__(self, name: str) -> None:
+        self._descriptor = os.memfd_create(name, os.MFD_CLOEXEC)
+        self._size = 0
+
+    def append(self, tensor: torch.Tensor) -> tuple[int, int]:
+        host = plain(_TO_HOST(tensor))
+        size = host.numel() * host.element_size()
+        offset = aligned(self._size)
+        self._size = offset + size
+        if size:
+            content = (ctypes.c_char * size).from_address(host.data_ptr())
+            view = memoryview(content).cast("B")
+            done = 0
+            while done < size:
+                done += os.pwrite(self._descriptor, view[done:], offset + done)
+        return offset, size
+
+    def finish(self) -> int:
+        return self._descriptor
+
+
+class TreeWriter:
+    """Encodes values. `device_name` says what to report as a tensor's device."""
 
     def __init__(
-        self, name: str, device_name: Callable[[torch.Tensor], str] = lambda t: str(t.device)
+        self, storage: Storage, device_name: Callable[[torch.Tensor], str] = lambda t: str(t.device)
     ) -> None:
-        self.descriptor = os.memfd_create(name, os.MFD_CLOEXEC)
-        self._size = 0
+        self._storage = storage
         self._device_name = device_name
+
+    def finish(self) -> int:
+        """The descriptor of the block that holds the bytes of all tensors met; the caller's."""
+        return self._storage.finish()
 
     def encode(self, value: object, depth: int = 0) -> Node:
         """Raises UnsupportedValue for types that a tree has no node for."""
@@ -181,23 +228,22 @@ class TreeWriter:
             "stride": list(value.stride()),
             "device": self._device_name(value),
         }
-        plain = value
-        for step in _PLAIN_STEPS:
-            plain = step(plain)
-        size = plain.numel() * plain.element_size()
-        node["offset"] = self._append(plain.data_ptr(), size)
-        node["bytes"] = size
+        node["offset"], node["bytes"] = self._storage.append(value)
         return node
 
-    def _append(self, address: int, size: int) -> int:
-        offset = -(-self._size // ALIGNMENT) * ALIGNMENT
-        self._size = offset + size
-        if size:
-            view = memoryview((ctypes.c_char * size).from_address(address)).cast("B")
-            done = 0
-            while done < size:
-                done += os.pwrite(self.descriptor, view[done:], offset + done)
-        return offset
+
+# Gives the `size` bytes at `offset` of a block as a flat tensor of a dtype.
+Flat = Callable[[torch.dtype, int, int], torch.Tensor]
+
+
+def extent(node: Node) -> int:
+    """Bytes of the block that a tree needs."""
+    if node["k"] == "tensor":
+        return int(node["offset"] + node["bytes"])
+    items = node.get("items", [])
+    if node["k"] == "dict":
+        items = [item for _, item in items]
+    return max((extent(item) for item in items), default=0)
 
 
 def decode(node: Node, descriptor: int | None) -> Any:
@@ -215,10 +261,17 @@ def decode(node: Node, descriptor: int | None) -> Any:
                 )
         finally:
             os.close(descriptor)
-    return _decode(node, data)
+
+    def flat(dtype: torch.dtype, offset: int, size: int) -> torch.Tensor:
+        if data is None:
+            raise ProtocolError("a tensor without a descriptor that holds its bytes")
+        return torch.frombuffer(data, dtype=dtype, count=size // dtype.itemsize, offset=offset)
+
+    return decode_with(node, flat)
 
 
-def _decode(node: Node, data: mmap.mmap | None) -> Any:
+def decode_with(node: Node, flat: Flat) -> Any:
+    """The value of a tree; `flat` is not asked for tensors without elements."""
     kind = node["k"]
     if kind == "none":
         return None
@@ -229,31 +282,29 @@ def _decode(node: Node, data: mmap.mmap | None) -> Any:
     if kind == "dtype":
         return DTYPES[node["v"]]
     if kind == "list":
-        return [_decode(item, data) for item in node["items"]]
+        return [decode_with(item, flat) for item in node["items"]]
     if kind == "tuple":
-        return tuple(_decode(item, data) for item in node["items"])
+        return tuple(decode_with(item, flat) for item in node["items"])
     if kind == "dict":
-        return {key: _decode(item, data) for key, item in node["items"]}
+        return {key: decode_with(item, flat) for key, item in node["items"]}
     if kind == "tensor":
-        return _decode_tensor(node, data)
+        return _decode_tensor(node, flat)
     raise ProtocolError(f"unknown kind of node {kind!r}")
 
 
-def _decode_tensor(node: Node, data: mmap.mmap | None) -> torch.Tensor:
+def _decode_tensor(node: Node, flat: Flat) -> torch.Tensor:
     dtype = DTYPES[node["dtype"]]
     shape = node["shape"]
-    if math.prod(shape) == 0:
+    count = math.prod(shape)
+    if count == 0:
         return torch.empty(shape, dtype=dtype)
-    if data is None:
-        raise ProtocolError("a tensor without a descriptor that holds its bytes")
-    flat = torch.frombuffer(data, dtype=dtype, count=math.prod(shape), offset=node["offset"])
-    tensor = flat.reshape(shape)
+    tensor = flat(dtype, node["offset"], count * dtype.itemsize).reshape(shape)
     stride = node.get("stride")
     if stride is not None and len(stride) != len(shape):
         raise ProtocolError(f"a tensor of {len(shape)} dimensions with {len(stride)} strides")
     if stride is None or tuple(stride) == tensor.stride() or not _is_dense(shape, stride):
         return tensor
-    return torch.empty_strided(shape, stride, dtype=dtype).copy_(tensor)
+    return torch.empty_strided(shape, stride, dtype=dtype, device=tensor.device).copy_(tensor)
 
 
 def _is_dense(shape: Sequence[int], stride: Sequence[int]) -> bool:

@@ -3,8 +3,8 @@
 The daemon starts it with an empty environment and one socket. It runs no code of
 others: each request forks a child, which enters the sandbox before it reads anything.
 
-Requests: {"op": "fork", "role": "collect" | "reference" | "candidate", "limits": {...},
-"readable": [paths], "devices": [nodes], "flags": n} with descriptors [role socket, output
+Requests: {"op": "fork", "role": "collect" | "reference" | "candidate" | "launcher", "limits":
+{...}, "readable": [paths], "devices": [nodes], "flags": n} with descriptors [role socket, output
 pipe, seccomp program, status socket, cgroup.procs files ...]; answer {"ok": true} or
 {"ok": false, "error": text}. How the child fares is told on the status socket
 (sandbox/enter.h).
@@ -43,7 +43,7 @@ def _read_all(descriptor: int) -> bytes:
 
 class Zygote:
     def __init__(self, control: socket.socket, library_path: str, shown: list[str]) -> None:
-        from harness import candidate, collect, enter, reference, wire
+        from harness import candidate, collect, enter, launcher, reference, wire
 
         self._enter = enter
         self._wire = wire
@@ -51,6 +51,7 @@ class Zygote:
             "collect": collect.serve,
             "reference": reference.serve,
             "candidate": candidate.serve,
+            "launcher": launcher.serve,
         }
         self._control = wire.Channel(control)
         self._library = enter.Library(library_path)

@@ -42,6 +42,8 @@ const char* KindName(RoleKind kind) {
       return "collect";
     case RoleKind::kReference:
       return "reference";
+    case RoleKind::kLauncher:
+      return "launcher";
     case RoleKind::kCandidate:
       return "candidate";
   }

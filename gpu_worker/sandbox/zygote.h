@@ -21,7 +21,7 @@
 
 namespace kmosaic {
 
-enum class RoleKind { kCollect, kReference, kCandidate };
+enum class RoleKind { kCollect, kReference, kCandidate, kLauncher };
 
 struct ZygoteOptions {
   std::string python;         // path of an interpreter with torch

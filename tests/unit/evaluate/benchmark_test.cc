@@ -29,6 +29,7 @@ struct Fixture {
   ReferenceCache references{1 << 20};
   BaselineCache baselines{1 << 20};
   Cancellation cancellation;
+  HostExaminer examiner;
   v1::EvaluationReport report;
   Benchmark::Options options;
   v1::Oracle oracle;
@@ -57,7 +58,7 @@ struct Fixture {
     reference_options.oracle = oracle;
     reference_options.device = "cuda";
     Reference reference(reference_options, &roles, &references, &cancellation);
-    Benchmark benchmark(options, &reference, &roles, &cancellation);
+    Benchmark benchmark(options, &reference, &examiner, &roles, &cancellation);
     Conclusion conclusion = benchmark.Prepare();
     if (conclusion.passed()) conclusion = benchmark.Measure();
     if (conclusion.passed()) conclusion = benchmark.Judge(&report);

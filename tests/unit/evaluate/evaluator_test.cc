@@ -73,6 +73,7 @@ struct Fixture {
   SystemClock system_clock;
   FakeRunner runner;
   FakeRoles roles;
+  HostExaminer examiner;
   FakeGpu gpu{dir.path() + "/gpu.lock"};
   ReferenceCache references{1 << 20};
   BaselineCache baselines{1 << 20};
@@ -106,6 +107,7 @@ struct Fixture {
     options.device = &gpu;
     options.compiler = compiler.get();
     options.roles = &roles;
+    options.examiner = &examiner;
     options.references = &references;
     options.baselines = &baselines;
     options.clock = &clock;

@@ -34,6 +34,7 @@ struct Fixture {
   FakeRoles roles;
   ReferenceCache cache{1 << 20};
   Cancellation cancellation;
+  HostExaminer examiner;
   v1::EvaluationReport report;
   bool emulated = true;
   std::optional<uint64_t> weight_seed;
@@ -58,7 +59,7 @@ struct Fixture {
     options.public_seeds = PublicSeeds(2);
     options.secret_seeds = {901, 902, 903, 904, 905};
     options.secret_weight_seed = weight_seed;
-    return Verifier(options, &reference, &roles, &cancellation).Verify(&report);
+    return Verifier(options, &reference, &examiner, &roles, &cancellation).Verify(&report);
   }
 };
 

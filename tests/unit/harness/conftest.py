@@ -9,6 +9,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "gpu_worker"))
 pytest.importorskip("torch", reason="the harness needs a Python with torch")
 
+import driver_stand_in  # noqa: E402
 
 @pytest.fixture(autouse=True)
 def no_seal() -> Iterator[None]:
@@ -17,3 +18,8 @@ def no_seal() -> Iterator[None]:
 
     yield
     seal.release()
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> "driver_stand_in.StandIn":
+    return driver_stand_in.install(tmp_path, monkeypatch)

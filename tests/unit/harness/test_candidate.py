@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import torch
+import trees
 from harness import candidate, cpp_extension, wire
 
 MODEL = """
@@ -78,6 +79,7 @@ class Loaded:
             "entry": {"prototype": PROTOTYPE, "bindings": BINDINGS},
             "weight_seed": 5,
             "device": "emulated",
+            "memory": "host",
             "schedule": "reverse",
             "poison": 0xAA,
             **changes,
@@ -85,8 +87,7 @@ class Loaded:
         return self.role.load(message, [2.0], 9)
 
     def run(self, inputs: list[Any], outputs: Any = None) -> dict[str, Any]:
-        message = {"outputs": outputs, "seed": 1}
-        reply, fds = self.role.run(message, inputs, None)
+        reply, fds = self.role.run(*trees.call(inputs, outputs=outputs))
         if reply["ok"]:
             reply["outputs"] = wire.decode(reply["outputs"], fds[0])
             reply["inputs_after"] = wire.decode(reply["inputs_after"], fds[1])
@@ -137,7 +138,7 @@ def test_runs_start_from_the_same_buffers(loaded: Loaded) -> None:
 
 def test_tensors_that_come_back_say_that_they_are_on_the_device(loaded: Loaded) -> None:
     loaded.load(MODEL)
-    reply, _ = loaded.role.run({"outputs": None, "seed": 1}, [torch.ones(3)], None)
+    reply, _ = loaded.role.run(*trees.call([torch.ones(3)]))
     assert reply["outputs"]["device"] == "cuda:0"
     assert reply["outputs"]["stride"] == [1]
 

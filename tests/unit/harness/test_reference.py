@@ -33,6 +33,7 @@ class Loaded:
             {
                 "source": source,
                 "device": "emulated",
+                "memory": "host",
                 "scale": scale,
                 "scaled_shapes": scaled or {},
                 "weight_seed": 7,

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+import trees
 from harness import candidate, device_kernels, reference, timing, wire
 
 from tests.unit.harness.test_timing import FakeClock
@@ -78,6 +79,7 @@ def solution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[candid
         "entry": None,
         "weight_seed": 42,
         "device": "cuda",
+        "memory": "host",
         "schedule": "forward",
         "poison": 255,
     }
@@ -95,6 +97,7 @@ def task(monkeypatch: pytest.MonkeyPatch) -> Iterator[reference.Reference]:
     message = {
         "source": REFERENCE,
         "device": "emulated",
+        "memory": "host",
         "scale": 1.0,
         "scaled_shapes": {},
         "weight_seed": 42,
@@ -123,20 +126,17 @@ def test_a_timed_call_gives_what_the_reference_expects_for_its_key(
 ) -> None:
     base = case(task, None)
     assert base["fresh"] == [0]
-    message = {
-        "outputs": [{"dtype": "float32", "shape": [32, 3]}],
-        "seed": 11,
-        "fresh": base["fresh"],
-    }
-    begun = solution.time_begin(message, base["inputs"], None)
+    outputs = [{"dtype": "float32", "shape": [32, 3]}]
+    begun = solution.time_begin(
+        *trees.call(base["inputs"], outputs=outputs, seed=11, fresh=base["fresh"])
+    )
     assert begun == {"ok": True, "notes": ["stand-in"]}
     for key in (123, 2**63 - 1):
         assert solution.time_sample(key)["ok"]
         reply, (descriptor,) = solution.time_outputs()
-        outputs = wire.decode(reply["outputs"], descriptor)
-        expected = case(task, key)
-        assert torch.equal(outputs, expected["expected"])
-        assert not torch.equal(outputs, base["expected"])
+        given = wire.decode(reply["outputs"], descriptor)
+        assert torch.equal(given, case(task, key)["expected"])
+        assert not torch.equal(given, base["expected"])
 
 
 def test_a_reference_is_timed_and_then_gives_the_same_cases(task: reference.Reference) -> None:
@@ -156,7 +156,7 @@ def test_an_emulated_device_has_no_times(solution: candidate.Candidate) -> None:
 
     assert solution._solution is not None
     solution._solution.device.clock = none  # type: ignore[method-assign]
-    reply = solution.time_begin({"outputs": None, "seed": 1, "fresh": []}, [], None)
+    reply = solution.time_begin(*trees.call([], fresh=[]))
     assert reply["verdict"] == "UNSUPPORTED"
     role = reference.Reference()
     role._instance = object()  # type: ignore[assignment]
@@ -164,8 +164,7 @@ def test_an_emulated_device_has_no_times(solution: candidate.Candidate) -> None:
 
 
 def test_a_call_that_raises_while_it_is_timed_is_typed(solution: candidate.Candidate) -> None:
-    message: dict[str, Any] = {"outputs": None, "seed": 1, "fresh": []}
-    assert solution.time_begin(message, [torch.ones(32, 5)], None)["ok"]
+    assert solution.time_begin(*trees.call([torch.ones(32, 5)], fresh=[]))["ok"]
     reply = solution.time_sample(1)
     assert reply["verdict"] == "RUNTIME_ERROR"
     assert "shapes cannot be multiplied" in reply["error"]

@@ -7,9 +7,9 @@ from harness import wire
 
 
 def round_trip(value: object) -> object:
-    writer = wire.TreeWriter("test")
+    writer = wire.TreeWriter(wire.FileStorage("test"))
     node = writer.encode(value)
-    return wire.decode(node, writer.descriptor)
+    return wire.decode(node, writer.finish())
 
 
 @pytest.mark.parametrize(
@@ -75,15 +75,15 @@ def test_empty_and_zero_dimensional_tensors_survive() -> None:
 
 
 def test_writing_a_decoded_tensor_leaves_the_memfd_alone() -> None:
-    writer = wire.TreeWriter("test")
+    writer = wire.TreeWriter(wire.FileStorage("test"))
     node = writer.encode(torch.ones(8))
-    kept = os.dup(writer.descriptor)
-    wire.decode(node, writer.descriptor).zero_()
+    kept = os.dup(writer.finish())
+    wire.decode(node, writer.finish()).zero_()
     assert torch.equal(wire.decode(node, kept), torch.ones(8))
 
 
 def test_tensors_start_at_multiples_of_64() -> None:
-    writer = wire.TreeWriter("test")
+    writer = wire.TreeWriter(wire.FileStorage("test"))
     node = writer.encode([torch.ones(3), torch.ones(5)])
     assert [item["offset"] for item in node["items"]] == [0, 64]
 

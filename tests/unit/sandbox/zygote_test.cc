@@ -64,6 +64,7 @@ TEST_CASE("a role takes one request after another") {
                           "def get_init_inputs():\n    return []\n"},
                          {"device", "emulated"},
                          {"scale", 1.0},
+                         {"memory", "host"},
                          {"scaled_shapes", nlohmann::json::object()},
                          {"weight_seed", 1}};
   auto loaded = (*role)->Call(load, {}, absl::Seconds(30));
