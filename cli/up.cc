@@ -72,7 +72,7 @@ void AddUpCommand(CLI::App& app, CommandLine& line) {
       ->check(CLI::Range(0, 64).description(""))
       ->type_name("N")
       ->capture_default_str();
-  command->add_option("--workers", options->workers, "GPU workers")
+  command->add_option("--workers", options->workers, "GPU workers, spread over the visible GPUs")
       ->check(CLI::Range(0, 64).description(""))
       ->type_name("N")
       ->capture_default_str();

@@ -34,6 +34,11 @@ if(KMOSAIC_SANITIZE)
   if(KMOSAIC_SANITIZE STREQUAL "address")
     add_compile_options(-fsanitize=undefined -fno-sanitize-recover=undefined)
     add_link_options(-fsanitize=undefined)
+  else()
+    # Headers of protobuf and Abseil change the layout of classes where this macro is defined, and
+    # the distribution's libraries were built without it.
+    add_compile_options(-U__SANITIZE_THREAD__)
+    add_compile_definitions(KMOSAIC_TSAN)
   endif()
 endif()
 

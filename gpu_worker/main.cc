@@ -31,7 +31,9 @@ int Main(int argc, char** argv) {
   options.Add("http-listen", &worker.http_listen, "HOST:PORT for metrics and health");
   options.Add("advertise", &worker.advertise, "HOST:PORT that runners dial; default: as bound");
   options.Add("name", &worker.name, "name of this worker in its cluster; default: made up");
-  options.Add("device", &worker.device, "auto, cuda (first visible GPU) or emulated");
+  options.Add("device", &worker.device, "auto, cuda or emulated");
+  options.Add("gpu", &worker.gpu,
+              "which of the visible GPUs, from 0; counted round, so that workers can be numbered");
   options.Add("cache-dir", &worker.cache_dir,
               "folder for compiled artifacts; default: ~/.cache/kernelmosaic/worker");
   options.Add("python", &worker.python,

@@ -19,6 +19,11 @@ struct WorkerMetrics {
                                            "Wall seconds of compile stages, by cached")),
         verify_seconds(
             metrics->Histogram("kmosaic_worker_verify_seconds", "Wall seconds of verify stages")),
+        role_seconds(metrics->Histogram(
+            "kmosaic_worker_role_seconds",
+            "Wall seconds of what was asked of sandboxed processes, by role and operation")),
+        lock_seconds(metrics->Histogram("kmosaic_worker_device_lock_wait_seconds",
+                                        "Wall seconds waited for the device, by mode")),
         busy(metrics->Gauge("kmosaic_worker_busy_slots", "Slots in use, by role")),
         syncs(metrics->Counter("kmosaic_worker_syncs_total",
                                "Syncs with the coordinator, by result")) {}
@@ -27,6 +32,8 @@ struct WorkerMetrics {
   prometheus::Family<prometheus::Counter>& refused;
   prometheus::Family<prometheus::Histogram>& compile_seconds;
   prometheus::Family<prometheus::Histogram>& verify_seconds;
+  prometheus::Family<prometheus::Histogram>& role_seconds;
+  prometheus::Family<prometheus::Histogram>& lock_seconds;
   prometheus::Family<prometheus::Gauge>& busy;
   prometheus::Family<prometheus::Counter>& syncs;
 };

@@ -208,9 +208,10 @@ class Worker : public WorkerServer {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<std::unique_ptr<Device>> OpenGpu(const Toolchain& toolchain) const {
+  absl::StatusOr<std::unique_ptr<Device>> OpenGpu(const Toolchain& toolchain) {
     KMOSAIC_ASSIGN_OR_RETURN(DriverTable driver, LoadDriver());
     CudaDevice::Options cuda;
+    cuda.gpu = static_cast<int>(std::clamp<int64_t>(options_.gpu, 0, 1 << 20));
     cuda.toolchain = toolchain;
     // The compilers' sandbox shows real paths only.
     std::error_code error;
@@ -219,6 +220,12 @@ class Worker : public WorkerServer {
     cuda.torch_headers = headers.string();
     cuda.torch_include = FindTorchInclude(python_);
     cuda.lock_folder = fs::temp_directory_path().string();
+    cuda.on_lock = [this](DeviceLock::Mode mode, absl::Duration waited) {
+      metrics_.lock_seconds
+          .Add({{"mode", mode == DeviceLock::Mode::kShared ? "shared" : "exclusive"}},
+               SecondsBuckets())
+          .Observe(absl::ToDoubleSeconds(waited));
+    };
     return CudaDevice::Create(cuda, driver);
   }
 
@@ -240,7 +247,11 @@ class Worker : public WorkerServer {
     auto started = Zygote::Start(std::move(zygote), guard_.get());
     if (!started.ok()) return Annotate(started.status(), "Python with torch");
     zygote_ = *std::move(started);
-    roles_ = std::make_unique<ZygoteRoles>(zygote_.get());
+    roles_ = std::make_unique<ZygoteRoles>(
+        zygote_.get(), [this](const std::string& role, const std::string& op, absl::Duration took) {
+          metrics_.role_seconds.Add({{"role", role}, {"op", op}}, SecondsBuckets())
+              .Observe(absl::ToDoubleSeconds(took));
+        });
     return absl::OkStatus();
   }
 

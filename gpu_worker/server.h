@@ -22,6 +22,8 @@ struct WorkerOptions {
   // Empty: made up.
   std::string name;
   std::string device = "auto";
+  // Among the visible ones, counted round.
+  int64_t gpu = 0;
   std::string cache_dir;
   std::string python;
   std::string gxx;

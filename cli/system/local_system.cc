@@ -53,6 +53,7 @@ Daemon Worker(const std::string& program, const SystemOptions& options, int numb
       "--http-listen=127.0.0.1:0",
       absl::StrCat("--name=", daemon.name),
       absl::StrCat("--device=", options.device),
+      absl::StrCat("--gpu=", number),
       absl::StrCat("--cache-dir=", options.data, "/cache/", daemon.name),
       absl::StrCat("--python=", python)};
   if (toolkit) fixed.push_back(absl::StrCat("--cuda-home=", toolkit->path));

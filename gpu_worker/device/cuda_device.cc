@@ -5,6 +5,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/base/digest.h"
 #include "common/base/status.h"
 #include "gpu_worker/device/light_toolkit.h"
@@ -25,7 +26,7 @@ int MajorOf(const std::string& version) {
 
 absl::StatusOr<std::unique_ptr<Device>> CudaDevice::Create(const Options& options,
                                                            const DriverTable& driver) {
-  KMOSAIC_ASSIGN_OR_RETURN(GpuDescription gpu, DescribeFirstGpu(driver));
+  KMOSAIC_ASSIGN_OR_RETURN(GpuDescription gpu, DescribeGpu(driver, options.gpu));
   const Toolchain& toolchain = options.toolchain;
   if (toolchain.nvcc.empty()) {
     return absl::FailedPreconditionError(
@@ -111,8 +112,11 @@ SandboxAccess CudaDevice::access() const {
 
 absl::StatusOr<DeviceLock> CudaDevice::Lock(DeviceLock::Mode mode,
                                             const std::function<bool()>& cancelled) const {
-  return DeviceLock::Acquire(absl::StrCat(options_.lock_folder, "/kmosaic-", gpu_.uuid, ".lock"),
-                             mode, cancelled);
+  absl::Time start = absl::Now();
+  auto held = DeviceLock::Acquire(
+      absl::StrCat(options_.lock_folder, "/kmosaic-", gpu_.uuid, ".lock"), mode, cancelled);
+  options_.on_lock(mode, absl::Now() - start);
+  return held;
 }
 
 }  // namespace kmosaic

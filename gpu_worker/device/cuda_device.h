@@ -2,11 +2,13 @@
 #ifndef KMOSAIC_GPU_WORKER_DEVICE_CUDA_DEVICE_H_
 #define KMOSAIC_GPU_WORKER_DEVICE_CUDA_DEVICE_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "gpu_worker/compile/toolchain.h"
 #include "gpu_worker/device/cuda_driver.h"
 #include "gpu_worker/device/device.h"
@@ -17,6 +19,7 @@ namespace kmosaic {
 class CudaDevice : public Device {
  public:
   struct Options {
+    int gpu = 0;  // among the visible ones; DescribeGpu
     Toolchain toolchain;
     // torch_abi/include.
     std::string torch_headers;
@@ -24,6 +27,9 @@ class CudaDevice : public Device {
     std::string torch_include;
     // Folder of the lock files that all workers of this host share.
     std::string lock_folder;
+    // Told how long each Lock() waited; from any thread.
+    std::function<void(DeviceLock::Mode mode, absl::Duration waited)> on_lock =
+        [](DeviceLock::Mode, absl::Duration) {};
   };
 
   // FAILED_PRECONDITION in clear words: no GPU, no nvcc, a driver older than the toolkit.

@@ -117,7 +117,7 @@ std::string GpuDescription::Arch() const {
   return absl::StrCat("sm_", major, minor, major >= 9 ? "a" : "");
 }
 
-absl::StatusOr<GpuDescription> DescribeFirstGpu(const DriverTable& driver) {
+absl::StatusOr<GpuDescription> DescribeGpu(const DriverTable& driver, int index) {
   if (int result = driver.cuInit(0); result != 0) return Failed("cuInit", result);
   GpuDescription gpu;
   int version = 0;
@@ -139,7 +139,7 @@ absl::StatusOr<GpuDescription> DescribeFirstGpu(const DriverTable& driver) {
                                           "': unset it or name a GPU as nvidia-smi -L shows it")));
   }
   int device = 0;
-  if (int result = driver.cuDeviceGet(&device, 0); result != 0)
+  if (int result = driver.cuDeviceGet(&device, index % count); result != 0)
     return Failed("cuDeviceGet", result);
   char name[256] = {};
   std::array<unsigned char, 16> uuid = {};

@@ -30,6 +30,8 @@ constexpr double kUnreliableUs = 2;
 StopRule HalfOf(StopRule rule) {
   rule.min_samples = std::max(rule.few_samples, rule.min_samples / 2);
   rule.max_samples = std::max(rule.min_samples, rule.max_samples / 2);
+  rule.steady_samples = std::max(rule.few_samples, rule.steady_samples / 2);
+  rule.steady_time /= 2;
   rule.budget /= 2;
   return rule;
 }
@@ -67,11 +69,12 @@ std::vector<double> EventTimes(const std::vector<TimedCall>& calls) {
 }  // namespace
 
 Benchmark::Benchmark(Options options, Reference* reference, Examiner* examiner,
-                     RoleStarter* starter, Cancellation* cancellation)
+                     RoleStarter* starter, DeviceUse* device, Cancellation* cancellation)
     : options_(std::move(options)),
       reference_(reference),
       examiner_(examiner),
       starter_(starter),
+      device_(device),
       cancellation_(cancellation) {}
 
 Benchmark::~Benchmark() = default;
@@ -167,26 +170,60 @@ Benchmark::OrCalls Benchmark::MeasureBaselineBlock() {
       [this](uint64_t key) { return reference_->TimeCall(key); }, nullptr);
 }
 
+Conclusion Benchmark::Alone(const std::function<Conclusion()>& what) {
+  Conclusion concluded;
+  absl::Status held = device_->Alone([&] { concluded = what(); });
+  return held.ok() ? concluded : ConcludeMachine(held);
+}
+
+Conclusion Benchmark::MeasureEager(Baseline* eager, Calls* first) {
+  Conclusion begun = BeginBaseline(false, eager);
+  if (!begun.passed()) return begun;
+  auto block = MeasureBaselineBlock();
+  if (auto* failed = std::get_if<Conclusion>(&block)) return *failed;
+  *first = std::get<Calls>(std::move(block));
+  return Conclusion();
+}
+
 Conclusion Benchmark::Measure() {
   eager_ = options_.baselines->Find(BaselineKey(false));
   eager_cached_ = eager_ != nullptr;
   Baseline eager;
   Calls first;
   if (!eager_cached_) {
-    Conclusion begun = BeginBaseline(false, &eager);
-    if (!begun.passed()) return begun;
-    auto block = MeasureBaselineBlock();
-    if (auto* failed = std::get_if<Conclusion>(&block)) return *failed;
-    first = std::get<Calls>(std::move(block));
+    Conclusion measured = Alone([&] { return MeasureEager(&eager, &first); });
+    if (!measured.passed()) return measured;
   }
-  Conclusion measured = MeasureCandidate();
-  if (!measured.passed()) return measured;
-  if (!eager_cached_) {
+  // Loaded while others use the device. It is not there while the baseline is measured, which it
+  // could slow down.
+  auto candidate = std::make_unique<Candidate>(options_.candidate, starter_, cancellation_);
+  auto fits = [](Conclusion conclusion) {
+    if (conclusion.device_memory) {
+      conclusion.verdict = v1::VERDICT_UNSUPPORTED;
+      conclusion.reason = absl::StrCat(
+          "the GPU's memory does not hold the solution beside the reference, with two copies of "
+          "the inputs: ",
+          conclusion.reason);
+    }
+    return conclusion;
+  };
+  Conclusion loaded = candidate->Load(shape_->init);
+  if (!loaded.passed()) return fits(loaded);
+  Conclusion begun = candidate->BeginTiming(*base_, &notes_);
+  if (!begun.passed()) return fits(begun);
+  Conclusion measured = Alone([&] {
+    Conclusion timed = fits(MeasureCandidate(*candidate));
+    candidate.reset();
+    if (!timed.passed() || eager_cached_) return timed;
     auto block = MeasureBaselineBlock();
     if (auto* failed = std::get_if<Conclusion>(&block)) return *failed;
     const Calls& second = std::get<Calls>(block);
     eager.drift = Median(EventTimes(second)) / std::max(Median(EventTimes(first)), 1e-3);
     first.insert(first.end(), second.begin(), second.end());
+    return Conclusion();
+  });
+  if (!measured.passed()) return measured;
+  if (!eager_cached_) {
     eager.summary = Summarise(EventTimes(first));
     eager.around = SurroundingsOf(first);
     eager_ = std::make_shared<const Baseline>(eager);
@@ -204,15 +241,24 @@ Conclusion Benchmark::MeasureCompiled() {
   Baseline baseline;
   Conclusion begun = BeginBaseline(true, &baseline);
   if (begun.passed()) {
-    auto block = MeasureBaselineBlock();
-    if (auto* calls = std::get_if<Calls>(&block)) {
-      baseline.summary = Summarise(EventTimes(*calls));
-      baseline.around = SurroundingsOf(*calls);
-      compiled_ = std::make_shared<const Baseline>(baseline);
-      options_.baselines->Put(BaselineKey(true), compiled_, sizeof(Baseline));
+    // The first call compiles, which takes long and needs no device alone.
+    auto warm = reference_->TimeCall(Key());
+    if (auto* failed = std::get_if<Conclusion>(&warm)) begun = *failed;
+  }
+  if (begun.passed()) {
+    begun = Alone([&] {
+      auto block = MeasureBaselineBlock();
+      if (auto* failed = std::get_if<Conclusion>(&block)) return *failed;
+      const Calls& calls = std::get<Calls>(block);
+      baseline.summary = Summarise(EventTimes(calls));
+      baseline.around = SurroundingsOf(calls);
       return Conclusion();
-    }
-    begun = std::get<Conclusion>(block);
+    });
+  }
+  if (begun.passed()) {
+    compiled_ = std::make_shared<const Baseline>(baseline);
+    options_.baselines->Put(BaselineKey(true), compiled_, sizeof(Baseline));
+    return Conclusion();
   }
   if (begun.verdict == v1::VERDICT_INFRASTRUCTURE) return begun;
   // That torch.compile cannot do it says nothing about the solution.
@@ -220,28 +266,13 @@ Conclusion Benchmark::MeasureCompiled() {
   return Conclusion();
 }
 
-Conclusion Benchmark::MeasureCandidate() {
-  Candidate candidate(options_.candidate, starter_, cancellation_);
-  auto fits = [](Conclusion conclusion) {
-    if (conclusion.device_memory) {
-      conclusion.verdict = v1::VERDICT_UNSUPPORTED;
-      conclusion.reason = absl::StrCat(
-          "the GPU's memory does not hold the solution beside the reference, with two copies of "
-          "the inputs: ",
-          conclusion.reason);
-    }
-    return conclusion;
-  };
-  Conclusion loaded = candidate.Load(shape_->init);
-  if (!loaded.passed()) return fits(loaded);
-  Conclusion begun = candidate.BeginTiming(*base_, &notes_);
-  if (!begun.passed()) return fits(begun);
+Conclusion Benchmark::MeasureCandidate(Candidate& candidate) {
   // Noise that comes from outside goes away again.
   for (int attempt = 0; attempt < 2; ++attempt) {
     auto block = MeasureBlock(
         Untrusted::kSolution, options_.stop, [&](uint64_t key) { return candidate.TimeCall(key); },
         [&](uint64_t key, bool last) { return Keep(candidate, key, last); });
-    if (auto* failed = std::get_if<Conclusion>(&block)) return fits(*failed);
+    if (auto* failed = std::get_if<Conclusion>(&block)) return *failed;
     calls_ = std::get<Calls>(std::move(block));
     if (!IsUnreliable(Summarise(EventTimes(calls_)))) break;
   }

@@ -1,8 +1,8 @@
 // Measures how long a verified solution takes on a GPU, against the reference.
 //
-// Prepare (device shared), Measure (device to itself), Judge (device shared), in this order; a
-// step that does not pass ends it. A block of the eager baseline, the solution in a process of
-// its own, the baseline again; a baseline that is known from an earlier evaluation on this GPU is
+// Prepare, Measure, Judge, in this order; a step that does not pass ends it. What is timed has the
+// device alone: a block of the eager baseline, then the solution in a process of its own and the
+// baseline again; a baseline that is known from an earlier evaluation on this GPU is
 // not measured again. Each call is asked for one by one with a new key, its time is
 // bounded by this process's clock (timing_bounds.h), and the outputs of some, chosen after the
 // call, are compared with those of the reference for the same key.
@@ -20,6 +20,7 @@
 
 #include "common/base/clock.h"
 #include "gpu_worker/evaluate/candidate.h"
+#include "gpu_worker/evaluate/device_use.h"
 #include "gpu_worker/evaluate/examiner.h"
 #include "gpu_worker/evaluate/lru_cache.h"
 #include "gpu_worker/evaluate/reference.h"
@@ -62,7 +63,7 @@ class Benchmark {
   };
   // All outlive it.
   Benchmark(Options options, Reference* reference, Examiner* examiner, RoleStarter* starter,
-            Cancellation* cancellation);
+            DeviceUse* device, Cancellation* cancellation);
   ~Benchmark();
 
   Conclusion Prepare();
@@ -88,7 +89,10 @@ class Benchmark {
   // Loads the reference's side; the times of launching and the policies go to `baseline`.
   Conclusion BeginBaseline(bool compiled, Baseline* baseline);
   Conclusion MeasureCompiled();
-  Conclusion MeasureCandidate();
+  Conclusion MeasureEager(Baseline* eager, Calls* first);
+  Conclusion MeasureCandidate(Candidate& candidate);
+  // Runs `what` with the device alone.
+  Conclusion Alone(const std::function<Conclusion()>& what);
   Conclusion Keep(Candidate& candidate, uint64_t key, bool last);
   Conclusion Check(const Kept& kept);
   Conclusion JudgeTimes(kernelmosaic::v1::BenchmarkReport* benchmark);
@@ -101,6 +105,7 @@ class Benchmark {
   Reference* const reference_;
   Examiner* const examiner_;
   RoleStarter* const starter_;
+  DeviceUse* const device_;
   Cancellation* const cancellation_;
   absl::Duration start_;
   std::shared_ptr<const TaskShape> shape_;

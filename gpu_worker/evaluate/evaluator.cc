@@ -97,8 +97,18 @@ bool MayComeFromFailedBuild(v1::Verdict verdict) {
 }  // namespace
 
 struct Evaluator::Work {
+  Work(const Options& options, const v1::KernelRequest& asked, Cancellation* cancels)
+      : request(asked),
+        cancellation(cancels),
+        device(options.device, [cancels] { return cancels->cancelled(); }),
+        roles(options.roles, &device),
+        examiner(options.examiner, &device) {}
+
   const v1::KernelRequest& request;
-  Cancellation* cancellation;
+  Cancellation* const cancellation;
+  DeviceUse device;
+  SharingRoles roles;
+  SharingExaminer examiner;
   v1::EvaluationReport report;
   double scale = 1;
   bool is_entry = false;
@@ -124,7 +134,7 @@ absl::StatusOr<v1::EvaluationReport> Evaluator::Evaluate(const v1::KernelRequest
                                                          Cancellation* cancellation) const {
   KMOSAIC_RETURN_IF_ERROR(CheckRequest(request, *options_.device));
   if (last_stage == v1::ROLE_UNSPECIFIED) last_stage = v1::ROLE_VERIFY;
-  Work work{request, cancellation, {}};
+  Work work(options_, request, cancellation);
   v1::EvaluationReport& report = work.report;
   *report.mutable_device() = options_.device->info();
   report.mutable_device()->set_torch(options_.torch);
@@ -191,14 +201,10 @@ absl::StatusOr<MemoryAdmission::Permit> Evaluator::AdmitToMemory(Work& work) con
   if (options_.memory == nullptr) return MemoryAdmission::Permit();
   auto cancelled = [&work] { return work.cancelled(); };
   uint64_t case_bytes = 0;
-  {
-    KMOSAIC_ASSIGN_OR_RETURN(DeviceLock held,
-                             options_.device->Lock(DeviceLock::Mode::kShared, cancelled));
-    auto shape = work.reference->Shape();
-    // What fails here fails again where it is a verdict.
-    if (auto* task = std::get_if<std::shared_ptr<const TaskShape>>(&shape)) {
-      case_bytes = (*task)->case_bytes;
-    }
+  auto shape = work.reference->Shape();
+  // What fails here fails again where it is a verdict.
+  if (auto* task = std::get_if<std::shared_ptr<const TaskShape>>(&shape)) {
+    case_bytes = (*task)->case_bytes;
   }
   return options_.memory->Acquire(kCasesInMemory * case_bytes, cancelled);
 }
@@ -208,7 +214,7 @@ std::variant<std::vector<ExtensionSource>, Conclusion> Evaluator::Collect(
   auto collect =
       [&](const Parcel* init,
           const Parcel* inputs) -> std::variant<std::vector<ExtensionSource>, Conclusion> {
-    auto role = options_.roles->Start(RoleKind::kCollect, options_.limits.role, {});
+    auto role = work.roles.Start(RoleKind::kCollect, options_.limits.role, {});
     if (!role.ok()) return ConcludeMachine(Annotate(role.status(), "collect process"));
     auto on_cancel = work.cancellation->OnCancel([process = role->get()] { process->Kill(); });
     std::vector<UniqueFd> held;
@@ -265,8 +271,7 @@ std::variant<std::vector<ExtensionSource>, Conclusion> Evaluator::Collect(
     return *why;
   }
   // Nothing runs on the device while sources are collected.
-  auto inputs =
-      options_.examiner->ToHost(std::get<std::shared_ptr<const TaskCase>>(task_case)->inputs);
+  auto inputs = work.examiner.ToHost(std::get<std::shared_ptr<const TaskCase>>(task_case)->inputs);
   if (!inputs.ok()) return ConcludeExamination(inputs.status());
   auto second = collect(&std::get<std::shared_ptr<const TaskShape>>(shape)->init, &*inputs);
   return found_some && std::holds_alternative<Conclusion>(second) ? first : second;
@@ -392,7 +397,7 @@ std::variant<std::string, Conclusion> Evaluator::BuildCollected(Work& work,
 }
 
 std::unique_ptr<Reference> Evaluator::MakeReference(
-    const Work& work, const std::map<std::string, int64_t>& fixed) const {
+    Work& work, const std::map<std::string, int64_t>& fixed) const {
   Reference::Options options;
   options.oracle = work.request.oracle();
   for (const auto& [name, value] : fixed) (*options.oracle.mutable_scaled_shapes())[name] = value;
@@ -403,7 +408,7 @@ std::unique_ptr<Reference> Evaluator::MakeReference(
   options.want_parameters = work.is_entry;
   options.torch = options_.torch;
   options.limits = options_.limits;
-  return std::make_unique<Reference>(std::move(options), options_.roles, options_.references,
+  return std::make_unique<Reference>(std::move(options), &work.roles, options_.references,
                                      work.cancellation);
 }
 
@@ -465,7 +470,7 @@ Conclusion Evaluator::VerifyLarger(Work& work, const std::string& artifact,
     options.oracle = work.request.oracle();
     options.emulated = options_.device->is_emulated();
     options.public_seeds = PublicSeeds(1);
-    return Verifier(std::move(options), work.reference.get(), options_.examiner, options_.roles,
+    return Verifier(std::move(options), work.reference.get(), &work.examiner, &work.roles,
                     work.cancellation)
         .VerifyTask();
   };
@@ -500,7 +505,7 @@ Conclusion Evaluator::VerifyLarger(Work& work, const std::string& artifact,
 
 Conclusion Evaluator::VerifyAtShapes(Work& work, const std::string& artifact) const {
   v1::VerifyReport before = work.report.verify();
-  Conclusion shared = VerifyHolding(work, artifact, DeviceLock::Mode::kShared);
+  Conclusion shared = VerifyOnce(work, artifact);
   if (!shared.device_memory || options_.device->is_emulated() || work.cancelled()) return shared;
   // Beside others that says nothing. A new reference, since the old one's process holds memory.
   *work.report.mutable_verify() = std::move(before);
@@ -508,7 +513,9 @@ Conclusion Evaluator::VerifyAtShapes(Work& work, const std::string& artifact) co
       "run again with the GPU alone, since its memory ran out beside others");
   work.report.clear_work();
   work.reference = MakeReference(work, work.fixed);
-  return VerifyHolding(work, artifact, DeviceLock::Mode::kExclusive);
+  Conclusion alone;
+  absl::Status held = work.device.Alone([&] { alone = VerifyOnce(work, artifact); });
+  return held.ok() ? alone : ConcludeMachine(held);
 }
 
 Candidate::Options Evaluator::CandidateOptions(const Work& work,
@@ -561,23 +568,14 @@ Conclusion Evaluator::Measure(Work& work, const std::string& artifact) const {
   options.clock = options_.clock;
   options.baselines = options_.baselines;
   options.random = options_.random;
-  Benchmark benchmark(std::move(options), work.reference.get(), options_.examiner, options_.roles,
-                      work.cancellation);
-  auto step = [&](DeviceLock::Mode mode, const std::function<Conclusion()>& run) {
-    auto held = options_.device->Lock(mode, [&work] { return work.cancelled(); });
-    return held.ok() ? run() : ConcludeMachine(held.status());
-  };
-  Conclusion conclusion = step(DeviceLock::Mode::kShared, [&] { return benchmark.Prepare(); });
-  if (!conclusion.passed()) return conclusion;
-  conclusion = step(DeviceLock::Mode::kExclusive, [&] { return benchmark.Measure(); });
-  if (!conclusion.passed()) return conclusion;
-  return step(DeviceLock::Mode::kShared, [&] { return benchmark.Judge(&work.report); });
+  Benchmark benchmark(std::move(options), work.reference.get(), &work.examiner, &work.roles,
+                      &work.device, work.cancellation);
+  Conclusion conclusion = benchmark.Prepare();
+  if (conclusion.passed()) conclusion = benchmark.Measure();
+  return conclusion.passed() ? benchmark.Judge(&work.report) : conclusion;
 }
 
-Conclusion Evaluator::VerifyHolding(Work& work, const std::string& artifact,
-                                    DeviceLock::Mode mode) const {
-  auto held = options_.device->Lock(mode, [&work] { return work.cancelled(); });
-  if (!held.ok()) return ConcludeMachine(held.status());
+Conclusion Evaluator::VerifyOnce(Work& work, const std::string& artifact) const {
   const v1::EvaluationOptions& wanted = work.request.options();
   work.report.mutable_verify()->set_scale(work.scale);
   VerifyOptions options;
@@ -594,7 +592,7 @@ Conclusion Evaluator::VerifyHolding(Work& work, const std::string& artifact,
     if (known.insert(seed).second) options.secret_seeds.push_back(seed);
   }
   options.secret_weight_seed = options_.random() >> 1;
-  return Verifier(std::move(options), work.reference.get(), options_.examiner, options_.roles,
+  return Verifier(std::move(options), work.reference.get(), &work.examiner, &work.roles,
                   work.cancellation)
       .Verify(&work.report);
 }
@@ -621,7 +619,7 @@ std::variant<RunResult, Conclusion> Evaluator::RunCounted(Work& work) const {
   if (auto* failed = std::get_if<Conclusion>(&task_case)) return *failed;
   Candidate::Options options = CandidateOptions(work, std::get<std::string>(built));
   options.schedule = kRandomSchedule;
-  Candidate candidate(std::move(options), options_.roles, work.cancellation);
+  Candidate candidate(std::move(options), &work.roles, work.cancellation);
   Conclusion loaded = candidate.Load(std::get<std::shared_ptr<const TaskShape>>(shape)->init);
   if (!loaded.passed()) return loaded;
   return candidate.Run(*std::get<std::shared_ptr<const TaskCase>>(task_case));

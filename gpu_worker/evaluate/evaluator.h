@@ -17,6 +17,7 @@
 #include "gpu_worker/evaluate/benchmark.h"
 #include "gpu_worker/evaluate/cancellation.h"
 #include "gpu_worker/evaluate/candidate.h"
+#include "gpu_worker/evaluate/device_use.h"
 #include "gpu_worker/evaluate/examiner.h"
 #include "gpu_worker/evaluate/limits.h"
 #include "gpu_worker/evaluate/memory_admission.h"
@@ -81,15 +82,14 @@ class Evaluator {
   struct Conclusion VerifyLarger(Work& work, const std::string& artifact,
                                  const struct Conclusion& first) const;
   struct Conclusion VerifyAtShapes(Work& work, const std::string& artifact) const;
-  struct Conclusion VerifyHolding(Work& work, const std::string& artifact,
-                                  DeviceLock::Mode mode) const;
+  struct Conclusion VerifyOnce(Work& work, const std::string& artifact) const;
   // Whether this very solution passed here before; then work.report has what was found.
   bool FindVerified(Work& work) const;
   void RememberVerified(const Work& work) const;
   std::string VerifiedKey(const Work& work) const;
   struct Conclusion Measure(Work& work, const std::string& artifact) const;
   Candidate::Options CandidateOptions(const Work& work, const std::string& artifact) const;
-  std::unique_ptr<Reference> MakeReference(const Work& work,
+  std::unique_ptr<Reference> MakeReference(Work& work,
                                            const std::map<std::string, int64_t>& fixed) const;
   // NO_CUSTOM_KERNEL when the solution gives right outputs also where none of its kernels runs
   // (the emulated device can leave them out).

@@ -3,10 +3,12 @@
 #ifndef KMOSAIC_GPU_WORKER_EVALUATE_ROLE_H_
 #define KMOSAIC_GPU_WORKER_EVALUATE_ROLE_H_
 
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -38,15 +40,23 @@ class RoleStarter {
                                                       const std::vector<std::string>& readable) = 0;
 };
 
+// Told how long each start ("start") and each call took, by role and "op"; from any thread.
+using RoleObserver =
+    std::function<void(const std::string& role, const std::string& op, absl::Duration took)>;
+
 // Roles forked from `zygote`, which must outlive it.
 class ZygoteRoles : public RoleStarter {
  public:
-  explicit ZygoteRoles(Zygote* zygote) : zygote_(zygote) {}
+  explicit ZygoteRoles(
+      Zygote* zygote,
+      RoleObserver observer = [](const std::string&, const std::string&, absl::Duration) {})
+      : zygote_(zygote), observer_(std::move(observer)) {}
   absl::StatusOr<std::unique_ptr<Role>> Start(RoleKind kind, const RoleLimits& limits,
                                               const std::vector<std::string>& readable) override;
 
  private:
   Zygote* const zygote_;
+  const RoleObserver observer_;
 };
 
 }  // namespace kmosaic

@@ -43,9 +43,11 @@ double Median(std::vector<double> values) {
 bool StopRule::Done(const std::vector<double>& samples, absl::Duration spent) const {
   if (samples.size() >= max_samples) return true;
   if (samples.size() >= few_samples && spent >= budget) return true;
-  if (samples.size() < min_samples) return false;
+  bool is_long = samples.size() >= steady_samples && spent >= steady_time;
+  if (samples.size() < min_samples && !is_long) return false;
   TimingSummary summary = Summarise(samples);
   double half = (summary.ci_high - summary.ci_low) / 2;
+  if (samples.size() < min_samples) return half <= steady_error * summary.median;
   return half <= std::max(relative_error * summary.median, absolute_error_us);
 }
 

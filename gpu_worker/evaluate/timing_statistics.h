@@ -38,6 +38,11 @@ struct StopRule {
   // Aim: half the confidence interval is at most this share of the median, or this long.
   double relative_error = 0.01;
   double absolute_error_us = 0.25;
+  // So many are enough when they took this long in all and agree this well: calls of tens of
+  // milliseconds and more, which nothing disturbs.
+  size_t steady_samples = 10;
+  absl::Duration steady_time = absl::Milliseconds(300);
+  double steady_error = 0.003;
   // No further call once this much time was spent on at least `few_samples`; slow
   // programs end here.
   absl::Duration budget = absl::Seconds(5);

@@ -34,7 +34,7 @@ double AccumulationError(DType dtype, const ToleranceOptions& options) {
   } else {
     error = unit * growth;
   }
-  return options.reduced_precision ? std::max(error, kTf32Unit) : error;
+  return options.slack * (options.reduced_precision ? std::max(error, kTf32Unit) : error);
 }
 
 ToleranceRule RuleOf(const Tensor& expected, bool have64, const ToleranceOptions& options) {

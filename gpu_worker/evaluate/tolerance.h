@@ -54,6 +54,9 @@ struct ToleranceOptions {
   int64_t largest_input = 1;
   // The task accepts arithmetic of TF32's precision.
   bool reduced_precision = false;
+  // Multiplies a: for inputs that the task did not choose, which may be worse conditioned (a
+  // variance in one pass, when the values are small beside a bias).
+  double slack = 1;
   // Root mean square of this output over other seeds of the same values; 0 when there is
   // none. Small outputs (a loss) can be close to zero by chance, their inputs are not.
   double scale_hint = 0;

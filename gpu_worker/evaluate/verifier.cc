@@ -26,6 +26,10 @@ constexpr uint8_t kSecondPoison = 0x5A;
 // rounding errors by.
 constexpr std::array<std::string_view, 3> kFamilies = {"small", "large", "sparse"};
 
+// Room for worse conditioning in the families: a public kernel that is right with the task's own
+// values was seen beyond what those are allowed (a variance in one pass).
+constexpr double kFamilySlack = 4;
+
 constexpr size_t kOutputBytes = 4096;
 constexpr size_t kMaxNotes = 32;
 // Outputs with fewer numbers than this need more seeds to know their usual size.
@@ -231,7 +235,11 @@ Verifier::OrComparison Verifier::Compare(const TaskCase& task_case, const Parcel
   options.tolerance.reduction = task_case.reduction;
   options.tolerance.largest_input = LargestTensor(task_case.inputs.value);
   options.tolerance.reduced_precision = options_.oracle.reduced_precision();
-  if (task_case.family == "native") options.scale_hints = scales_.Hints();
+  if (task_case.family == "native") {
+    options.scale_hints = scales_.Hints();
+  } else {
+    options.tolerance.slack = kFamilySlack;
+  }
   auto compared = examiner_->Compare(
       task_case.expected, task_case.expected64.has_value() ? &*task_case.expected64 : nullptr, got,
       options);

@@ -36,20 +36,6 @@ constexpr absl::Duration kMaxBackoff = absl::Seconds(30);
 constexpr const char* kSystemPaths[] = {
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives"};
 
-const char* KindName(RoleKind kind) {
-  switch (kind) {
-    case RoleKind::kCollect:
-      return "collect";
-    case RoleKind::kReference:
-      return "reference";
-    case RoleKind::kLauncher:
-      return "launcher";
-    case RoleKind::kCandidate:
-      return "candidate";
-  }
-  return "";
-}
-
 absl::StatusOr<std::pair<UniqueFd, UniqueFd>> SocketPair(int type, bool near_blocks) {
   int fds[2];
   if (socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, fds) < 0) return ErrnoStatus(errno, "socketpair");
@@ -84,6 +70,20 @@ absl::StatusOr<Frame> Receive(int socket, absl::Time deadline, int stop) {
 }
 
 }  // namespace
+
+const char* RoleKindName(RoleKind kind) {
+  switch (kind) {
+    case RoleKind::kCollect:
+      return "collect";
+    case RoleKind::kReference:
+      return "reference";
+    case RoleKind::kLauncher:
+      return "launcher";
+    case RoleKind::kCandidate:
+      return "candidate";
+  }
+  return "";
+}
 
 Zygote::Zygote(ZygoteOptions options, MemoryGuard* guard, UniqueFd seccomp, std::string temp_folder)
     : options_(std::move(options)),
@@ -295,7 +295,7 @@ absl::StatusOr<std::unique_ptr<RoleProcess>> Zygote::Fork(
     uint64_t process_limit = limits.processes + 64;
     nlohmann::json message = {
         {"op", "fork"},
-        {"role", KindName(kind)},
+        {"role", RoleKindName(kind)},
         {"limits",
          {{"processes", process_limit},
           {"file_bytes", limits.file_bytes},
@@ -334,7 +334,7 @@ absl::StatusOr<std::unique_ptr<RoleProcess>> Zygote::Fork(
     if (!absl::IsUnavailable(last)) break;
   }
   return absl::UnavailableError(
-      absl::StrCat("fork of a ", KindName(kind), " process: ", std::string(last.message())));
+      absl::StrCat("fork of a ", RoleKindName(kind), " process: ", std::string(last.message())));
 }
 
 ZygoteInfo Zygote::info() const {

@@ -22,6 +22,8 @@
 namespace kmosaic {
 
 enum class RoleKind { kCollect, kReference, kCandidate, kLauncher };
+// "collect", "reference" and so on.
+const char* RoleKindName(RoleKind kind);
 
 struct ZygoteOptions {
   std::string python;         // path of an interpreter with torch

@@ -29,24 +29,37 @@ class Scoring {
     stub = v1::ScoreService::NewStub(MakeChannel(server->target()));
   }
 
-  // Sends candidates with these ids and returns the answers by id.
-  std::map<std::string, v1::EvaluationReport> Score(const std::vector<std::string>& ids,
-                                                    const v1::ScoreOptions& options = {}) {
+  // What a stream came to: the answers in the order in which they came, and its end.
+  struct Streamed {
+    std::vector<v1::ScoreResponse> answers;
+    grpc::Status status;
+  };
+  // Sends candidates with these ids. From any thread: checks nothing.
+  Streamed Stream(const std::vector<std::string>& ids, const v1::ScoreOptions& options = {}) {
     grpc::ClientContext context;
     auto stream = stub->Score(&context);
     std::thread writer([&] {
       for (const std::string& id : ids) stream->Write(Candidate(id, options));
       stream->WritesDone();
     });
-    std::map<std::string, v1::EvaluationReport> answers;
+    Streamed streamed;
     v1::ScoreResponse response;
-    while (stream->Read(&response)) {
+    while (stream->Read(&response)) streamed.answers.push_back(response);
+    writer.join();
+    streamed.status = stream->Finish();
+    return streamed;
+  }
+
+  // The answers by id.
+  std::map<std::string, v1::EvaluationReport> Score(const std::vector<std::string>& ids,
+                                                    const v1::ScoreOptions& options = {}) {
+    Streamed streamed = Stream(ids, options);
+    std::map<std::string, v1::EvaluationReport> answers;
+    for (const v1::ScoreResponse& response : streamed.answers) {
       CHECK(answers.emplace(response.id(), response.report()).second);
     }
-    writer.join();
-    grpc::Status status = stream->Finish();
-    INFO(status.error_message());
-    CHECK(status.ok());
+    INFO(streamed.status.error_message());
+    CHECK(streamed.status.ok());
     return answers;
   }
 
@@ -266,14 +279,18 @@ TEST_CASE("two streams share the worker") {
     response->mutable_report()->set_verdict(v1::VERDICT_PASSED);
     return grpc::Status::OK;
   });
-  std::thread a([&] { scoring.Score({"1a", "2a", "3a", "4a"}); });
+  Scoring::Streamed from_a;
+  Scoring::Streamed from_b;
+  std::thread a([&] { from_a = scoring.Stream({"1a", "2a", "3a", "4a"}); });
   worker.WaitForCalls(1);
   while (scoring.placement.Figures().roles[v1::ROLE_VERIFY].waiting < 3) std::this_thread::yield();
-  std::thread b([&] { scoring.Score({"1b", "2b", "3b", "4b"}); });
+  std::thread b([&] { from_b = scoring.Stream({"1b", "2b", "3b", "4b"}); });
   while (scoring.placement.Figures().roles[v1::ROLE_VERIFY].waiting < 7) std::this_thread::yield();
   worker.Release();
   a.join();
   b.join();
+  CHECK(from_a.status.ok());
+  CHECK(from_b.status.ok());
   // Turns: nobody is served twice in a row while the other one waits.
   REQUIRE(order.size() == 8);
   CHECK(std::string(order.begin(), order.begin() + 2).size() == 2);

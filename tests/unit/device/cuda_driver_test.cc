@@ -13,7 +13,7 @@ using testing::FakeGpu;
 using testing::kFakeUuid;
 
 TEST_CASE("a GPU is described by what the driver and NVML say") {
-  auto gpu = DescribeFirstGpu(FakeDriver({}));
+  auto gpu = DescribeGpu(FakeDriver({}), 0);
   REQUIRE(gpu.ok());
   CHECK(gpu->name == "NVIDIA H200");
   CHECK(gpu->uuid == std::string("GPU-") + kFakeUuid);
@@ -22,6 +22,21 @@ TEST_CASE("a GPU is described by what the driver and NVML say") {
   CHECK(gpu->driver == "580.159.03");
   CHECK(gpu->cuda_major == 13);
   CHECK_FALSE(gpu->is_mig);
+}
+
+TEST_CASE("numbered workers spread over the visible GPUs") {
+  FakeGpu two;
+  two.count = 2;
+  std::vector<std::string> uuids;
+  for (int index = 0; index < 4; ++index) {
+    auto gpu = DescribeGpu(FakeDriver(two), index);
+    REQUIRE(gpu.ok());
+    uuids.push_back(gpu->uuid);
+  }
+  CHECK(uuids[0] == std::string("GPU-") + kFakeUuid);
+  CHECK(uuids[1] != uuids[0]);
+  CHECK(uuids[2] == uuids[0]);
+  CHECK(uuids[3] == uuids[1]);
 }
 
 TEST_CASE("the suffix of an architecture is there where it has features of its own") {
@@ -33,13 +48,13 @@ TEST_CASE("the suffix of an architecture is there where it has features of its o
   FakeGpu gpu;
   gpu.major = major;
   gpu.minor = minor;
-  CHECK(DescribeFirstGpu(FakeDriver(gpu))->Arch() == arch);
+  CHECK(DescribeGpu(FakeDriver(gpu), 0)->Arch() == arch);
 }
 
 TEST_CASE("a slice of a GPU is named as such") {
   FakeGpu gpu;
   gpu.mig = true;
-  auto described = DescribeFirstGpu(FakeDriver(gpu));
+  auto described = DescribeGpu(FakeDriver(gpu), 0);
   REQUIRE(described.ok());
   CHECK(described->uuid == std::string("MIG-") + kFakeUuid);
   CHECK(described->is_mig);
@@ -54,7 +69,7 @@ TEST_CASE("each trouble of the driver has clear words") {
                                                          {12345, "12345"}}));
   FakeGpu gpu;
   gpu.init = code;
-  absl::Status status = DescribeFirstGpu(FakeDriver(gpu)).status();
+  absl::Status status = DescribeGpu(FakeDriver(gpu), 0).status();
   CHECK(status.code() == absl::StatusCode::kFailedPrecondition);
   CHECK(std::string(status.message()).find(words) != std::string::npos);
 }
@@ -63,7 +78,7 @@ TEST_CASE("an empty CUDA_VISIBLE_DEVICES is named as the cause") {
   FakeGpu gpu;
   gpu.count = 0;
   setenv("CUDA_VISIBLE_DEVICES", "", 1);
-  std::string message(DescribeFirstGpu(FakeDriver(gpu)).status().message());
+  std::string message(DescribeGpu(FakeDriver(gpu), 0).status().message());
   unsetenv("CUDA_VISIBLE_DEVICES");
   CHECK(message.find("CUDA_VISIBLE_DEVICES=''") != std::string::npos);
 }

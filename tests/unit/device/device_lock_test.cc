@@ -39,17 +39,19 @@ TEST_CASE("readers that come after a waiting writer wait behind it") {
   REQUIRE(reader.ok());
   std::promise<void> waits;
   std::atomic<bool> told = false;
+  bool written = false;
   std::thread writer([&] {
     auto held = DeviceLock::Acquire(path, Mode::kExclusive, [&] {
       if (!told.exchange(true)) waits.set_value();
       return false;
     });
-    CHECK(held.ok());
+    written = held.ok();
   });
   waits.get_future().wait();
   CHECK(absl::IsCancelled(DeviceLock::Acquire(path, Mode::kShared, kAtOnce).status()));
   *reader = DeviceLock();
   writer.join();
+  CHECK(written);
   CHECK(DeviceLock::Acquire(path, Mode::kShared, kAtOnce).ok());
 }
 

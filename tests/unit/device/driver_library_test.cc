@@ -9,7 +9,7 @@ namespace kmosaic {
 TEST_CASE("the first GPU is described through the libraries that the loader finds") {
   auto driver = LoadDriver();
   REQUIRE(driver.ok());
-  auto gpu = DescribeFirstGpu(*driver);
+  auto gpu = DescribeGpu(*driver, 0);
   REQUIRE(gpu.ok());
   CHECK(gpu->name == "NVIDIA Stand-in");
   CHECK(gpu->uuid == "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f");

@@ -45,9 +45,10 @@ inline DriverTable FakeDriver(const FakeGpu& gpu) {
     std::strncpy(name, gpu.name.c_str(), static_cast<size_t>(length));
     return 0;
   };
-  table.cuDeviceGetUuid = [gpu](void* uuid, int) {
+  table.cuDeviceGetUuid = [gpu](void* uuid, int device) {
     auto* bytes = static_cast<unsigned char*>(uuid);
-    for (unsigned char i = 0; i < 16; ++i) bytes[i] = i == 0 ? gpu.uuid : i;
+    // The UUIDs of further GPUs follow the first one's.
+    for (unsigned char i = 0; i < 16; ++i) bytes[i] = i == 0 ? static_cast<unsigned char>(gpu.uuid + device) : i;
     return 0;
   };
   table.cuDeviceGetAttribute = [gpu](int* value, int attribute, int) {

@@ -31,6 +31,12 @@ TEST_CASE("a write past the end names kernel, block, thread and offset") {
 }
 
 TEST_CASE("a read past the end, a null pointer and freed memory are out of bounds") {
+#ifdef KMOSAIC_TSAN
+  // The handler of the fault leaves by a change of stacks, which ThreadSanitizer does not follow:
+  // for it everything after is inside of a signal.
+  WARN("not under ThreadSanitizer");
+  return;
+#endif
   volatile float sink = 0;
   SECTION("read") {
     REQUIRE(kmosaic_emu_configure("reverse", 0xff, -1) == 0);

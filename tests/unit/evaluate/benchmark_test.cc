@@ -4,6 +4,8 @@
 #include <random>
 #include <set>
 
+#include "tests/unit/compile/temp_dir.h"
+#include "tests/unit/evaluate/fake_gpu.h"
 #include "tests/unit/evaluate/fake_roles.h"
 
 namespace kmosaic {
@@ -13,10 +15,12 @@ namespace v1 = kernelmosaic::v1;
 using nlohmann::json;
 using testing::CandidateAnswer;
 using testing::CandidateProcess;
+using testing::FakeGpu;
 using testing::FakeRoles;
 using testing::FakeTimes;
 using testing::Right;
 using testing::Square;
+using testing::TempDir;
 
 FakeTimes Taking(double us) { return {us, us + 5, us + 10, us + 300, {}}; }
 
@@ -30,6 +34,9 @@ struct Fixture {
   BaselineCache baselines{1 << 20};
   Cancellation cancellation;
   HostExaminer examiner;
+  TempDir dir;
+  FakeGpu gpu{dir.path() + "/gpu.lock"};
+  DeviceUse device{&gpu, [] { return false; }};
   v1::EvaluationReport report;
   Benchmark::Options options;
   v1::Oracle oracle;
@@ -58,7 +65,7 @@ struct Fixture {
     reference_options.oracle = oracle;
     reference_options.device = "cuda";
     Reference reference(reference_options, &roles, &references, &cancellation);
-    Benchmark benchmark(options, &reference, &examiner, &roles, &cancellation);
+    Benchmark benchmark(options, &reference, &examiner, &roles, &device, &cancellation);
     Conclusion conclusion = benchmark.Prepare();
     if (conclusion.passed()) conclusion = benchmark.Measure();
     if (conclusion.passed()) conclusion = benchmark.Judge(&report);

@@ -7,6 +7,7 @@
 
 #include "gpu_worker/compile/artifact_cache.h"
 #include "tests/unit/compile/temp_dir.h"
+#include "tests/unit/evaluate/fake_gpu.h"
 #include "tests/unit/evaluate/fake_roles.h"
 
 namespace kmosaic {
@@ -16,6 +17,7 @@ namespace v1 = kernelmosaic::v1;
 using nlohmann::json;
 using testing::CandidateAnswer;
 using testing::CandidateProcess;
+using testing::FakeGpu;
 using testing::FakeRoles;
 using testing::TempDir;
 
@@ -26,45 +28,6 @@ class FakeRunner : public CommandRunner {
     testing::Write(request.directory + "/out.so", "library");
     return CommandResult();
   }
-};
-
-class FakeGpu : public Device {
- public:
-  explicit FakeGpu(std::string lock) : lock_(std::move(lock)) {}
-  v1::DeviceKind kind() const override { return v1::DEVICE_KIND_CUDA; }
-  v1::DeviceInfo info() const override {
-    v1::DeviceInfo info;
-    info.set_kind(kind());
-    info.set_name("NVIDIA H200");
-    info.set_uuid("GPU-1");
-    return info;
-  }
-  std::string abi() const override { return "light"; }
-  std::map<std::string, std::string> labels() const override { return {}; }
-  absl::StatusOr<BuildPlan> Plan(const ExtensionSource&, Purpose) const override {
-    BuildPlan plan;
-    plan.files = {{"kernel.cu", "code"}};
-    plan.commands = {{"nvcc"}};
-    plan.output = "out.so";
-    return plan;
-  }
-  absl::StatusOr<BuildPlan> PlanEntry(const std::string&, Purpose purpose) const override {
-    return Plan({}, purpose);
-  }
-  bool LacksTorchApi(const std::string&) const override { return false; }
-  std::string header_digest() const override { return "headers"; }
-  SandboxAccess access() const override { return {}; }
-  double default_scale() const override { return 1; }
-  absl::StatusOr<DeviceLock> Lock(DeviceLock::Mode mode,
-                                  const std::function<bool()>& cancelled) const override {
-    modes.push_back(mode);
-    return DeviceLock::Acquire(lock_, mode, cancelled);
-  }
-
-  mutable std::vector<DeviceLock::Mode> modes;
-
- private:
-  const std::string lock_;
 };
 
 struct Fixture {
@@ -179,7 +142,8 @@ TEST_CASE("a solution is verified beside others and timed alone") {
   CHECK(report.verify().secret_seeds() == 5);
   CHECK(report.benchmark().median_us() == Approx(100));
   CHECK(report.benchmark().speedup() == Approx(1));
-  CHECK(f.Exclusive() == 1);
+  // The baseline, then the solution and the baseline again.
+  CHECK(f.Exclusive() == 2);
 }
 
 TEST_CASE("what was verified is not verified again to be timed") {

@@ -85,6 +85,19 @@ TEST_CASE("a slow program is called few times, and never fewer than three") {
   CHECK_FALSE(rule.Done({1e6, 1e6, 1e6}, absl::Seconds(3)));
 }
 
+TEST_CASE("long calls that agree need few samples") {
+  StopRule rule;
+  std::vector<double> calls(10, 60'000);
+  calls[3] = 60'100;
+  CHECK(rule.Done(calls, absl::Milliseconds(600)));
+  // Short ones may still be warming up.
+  CHECK_FALSE(rule.Done(calls, absl::Milliseconds(100)));
+  CHECK_FALSE(rule.Done(std::vector<double>(9, 60'000), absl::Milliseconds(600)));
+  // They do not agree.
+  for (size_t i = 0; i < calls.size(); i += 2) calls[i] = 61'000;
+  CHECK_FALSE(rule.Done(calls, absl::Milliseconds(600)));
+}
+
 TEST_CASE("warm means some calls and some time, but not long waiting") {
   WarmUp warm;
   CHECK_FALSE(warm.Done(0, absl::ZeroDuration(), absl::Seconds(9)));
