@@ -90,35 +90,23 @@ std::vector<int64_t> Unravel(const Tensor& tensor, size_t component) {
   return index;
 }
 
-// What the wrong part looks like, from what was seen on the way.
-struct Pattern {
-  size_t size = 0;
-  size_t zeros = 0;
-  size_t nans = 0;
-  size_t poisoned = 0;
-  size_t wrong = 0;
-  size_t wrong_poisoned = 0;
-  size_t wrong_zeros = 0;
-  size_t first_wrong = 0;
-  bool expected_all_zero = true;
-
-  std::string Words(const Tensor& got) const {
-    if (poisoned == size) return "all poison (never written)";
-    if (nans == size) return "all NaN";
-    if (zeros == size && !expected_all_zero) return "all zero";
-    std::string what;
-    if (wrong_poisoned == wrong) what = "never written";
-    if (wrong_zeros == wrong && wrong > 1) what = "zero";
-    // A tail: everything from the first wrong element on, but for chance hits.
-    size_t tail = size - first_wrong;
-    if (first_wrong > 0 && wrong > 1 &&
-        static_cast<double>(wrong) >= 0.9 * static_cast<double>(tail)) {
-      std::string words = absl::StrCat("tail from index ", first_wrong / Components(*got.dtype));
-      return what.empty() ? words : absl::StrCat(words, ", ", what);
-    }
-    return what.empty() ? what : absl::StrCat("wrong elements are ", what);
+// What the wrong part looks like.
+std::string PatternWords(const TensorFacts& facts, size_t components) {
+  if (facts.poisoned == facts.size) return "all poison (never written)";
+  if (facts.nans == facts.size) return "all NaN";
+  if (facts.zeros == facts.size && !facts.expected_all_zero) return "all zero";
+  std::string what;
+  if (facts.wrong_poisoned == facts.wrong) what = "never written";
+  if (facts.wrong_zeros == facts.wrong && facts.wrong > 1) what = "zero";
+  // A tail: everything from the first wrong element on, but for chance hits.
+  uint64_t tail = facts.size - facts.at;
+  if (facts.at > 0 && facts.wrong > 1 &&
+      static_cast<double>(facts.wrong) >= 0.9 * static_cast<double>(tail)) {
+    std::string words = absl::StrCat("tail from index ", facts.at / components);
+    return what.empty() ? words : absl::StrCat(words, ", ", what);
   }
-};
+  return what.empty() ? what : absl::StrCat("wrong elements are ", what);
+}
 
 bool IsPoison(const Tensor& tensor, size_t component, uint8_t poison) {
   size_t width = ItemSize(*tensor.dtype) / Components(*tensor.dtype);
@@ -137,44 +125,19 @@ class TensorComparison {
                    const CompareOptions& options)
       : expected_(expected), expected64_(expected64), got_(got), options_(options) {}
 
-  Comparison Run(const std::string& path, size_t leaf) {
+  TensorFacts Run() {
     if (IsFloating(*expected_.dtype)) {
       CompareFloating();
     } else {
       CompareExactly();
     }
-    Comparison result;
-    result.worst_error_ratio = worst_ratio_;
-    result.zeros_pass = !zeros_wrong_;
-    if (pattern_.wrong == 0 && !norm_exceeded_) return result;
-    result.verdict = v1::VERDICT_WRONG_OUTPUT;
-    size_t first = pattern_.wrong == 0 ? worst_ : pattern_.first_wrong;
-    mismatch_.set_output(static_cast<uint32_t>(leaf));
-    std::vector<int64_t> index = Unravel(got_, first);
-    for (int64_t i : index) mismatch_.add_index(i);
-    mismatch_.set_expected(Expected(first));
-    mismatch_.set_got(Got(first));
-    mismatch_.set_tolerance(first_tolerance_);
-    mismatch_.set_wrong_elements(pattern_.wrong);
-    mismatch_.set_elements(pattern_.size);
-    mismatch_.set_max_error(max_error_);
-    if (pattern_.wrong == 0) {
-      mismatch_.set_pattern("small error in the same direction or of lower precision everywhere");
-      result.reason = absl::StrFormat(
-          "%s is off by %.3g in its norm where %.3g is allowed, though no single element is: "
-          "lower precision than the task's dtype, or a bias",
-          Name(path), norm_, norm_bound_);
-    } else {
-      mismatch_.set_pattern(pattern_.Words(got_));
-      result.reason = absl::StrFormat(
-          "%s: %d of %d elements are wrong; first at %s: expected %.9g, got %.9g (tolerance "
-          "%.3g)%s",
-          Name(path), pattern_.wrong, pattern_.size, IndexText(index), Expected(first), Got(first),
-          first_tolerance_,
-          mismatch_.pattern().empty() ? "" : absl::StrCat("; ", mismatch_.pattern()));
-    }
-    result.mismatch = std::move(mismatch_);
-    return result;
+    facts_.clean = facts_.wrong == 0 && !norm_exceeded_;
+    facts_.zeros_pass = !zeros_wrong_;
+    if (facts_.clean) return facts_;
+    if (facts_.wrong == 0) facts_.at = worst_;
+    facts_.expected = Expected(facts_.at);
+    facts_.got = Got(facts_.at);
+    return facts_;
   }
 
  private:
@@ -182,10 +145,10 @@ class TensorComparison {
   double Expected(size_t i) const { return Decode(*expected_.dtype, expected_.bytes().data(), i); }
 
   void Seen(double got, double expected, bool is_poison) {
-    if (got == 0) ++pattern_.zeros;
-    if (std::isnan(got)) ++pattern_.nans;
-    if (expected != 0) pattern_.expected_all_zero = false;
-    if (is_poison) ++pattern_.poisoned;
+    if (got == 0) ++facts_.zeros;
+    if (std::isnan(got)) ++facts_.nans;
+    if (expected != 0) facts_.expected_all_zero = false;
+    if (is_poison) ++facts_.poisoned;
   }
 
   bool IsPoisoned(size_t i) const {
@@ -193,17 +156,17 @@ class TensorComparison {
   }
 
   void MarkWrong(size_t i, double got, double tolerance) {
-    if (pattern_.wrong++ == 0) {
-      pattern_.first_wrong = i;
-      first_tolerance_ = tolerance;
+    if (facts_.wrong++ == 0) {
+      facts_.at = i;
+      facts_.tolerance = tolerance;
     }
-    if (got == 0) ++pattern_.wrong_zeros;
-    if (IsPoisoned(i)) ++pattern_.wrong_poisoned;
+    if (got == 0) ++facts_.wrong_zeros;
+    if (IsPoisoned(i)) ++facts_.wrong_poisoned;
   }
 
   void CompareFloating() {
     ToleranceField field(expected_, expected64_, options_.tolerance);
-    pattern_.size = field.size();
+    facts_.size = field.size();
     std::vector<double> got(field.block_size());
     std::vector<double> reference(field.block_size());
     std::vector<double> baseline(field.block_size());
@@ -220,14 +183,15 @@ class TensorComparison {
         }
       }
     }
-    norm_ = std::sqrt(squares_);
-    norm_bound_ = field.NormBound();
-    if (norm_ > norm_bound_ && pattern_.wrong == 0) {
+    facts_.norm = std::sqrt(squares_);
+    facts_.norm_bound = field.NormBound();
+    facts_.baseline_error = field.BaselineError();
+    if (facts_.norm > facts_.norm_bound && facts_.wrong == 0) {
       norm_exceeded_ = true;
-      first_tolerance_ = field.At(worst_);
-      worst_ratio_ = std::max(worst_ratio_, norm_ / norm_bound_);
+      facts_.tolerance = field.At(worst_);
+      facts_.worst_ratio = std::max(facts_.worst_ratio, facts_.norm / facts_.norm_bound);
     }
-    if (std::sqrt(zero_squares_) > norm_bound_) zeros_wrong_ = true;
+    if (std::sqrt(zero_squares_) > facts_.norm_bound) zeros_wrong_ = true;
   }
 
   // A block in which everything is finite and right, as nearly all are; false, and nothing
@@ -238,7 +202,7 @@ class TensorComparison {
     double squares = 0;
     double zero_squares = 0;
     double largest = 0;
-    double worst = worst_ratio_;
+    double worst = facts_.worst_ratio;
     size_t worst_at = worst_;
     size_t zeros = 0;
     size_t expected_zeros = 0;
@@ -266,12 +230,12 @@ class TensorComparison {
     if (wrong) return false;
     squares_ += squares;
     zero_squares_ += zero_squares;
-    max_error_ = std::max(max_error_, largest);
-    worst_ratio_ = worst;
+    facts_.max_error = std::max(facts_.max_error, largest);
+    facts_.worst_ratio = worst;
     worst_ = worst_at;
     zeros_wrong_ |= zeros_wrong;
-    pattern_.zeros += zeros;
-    if (expected_zeros != count) pattern_.expected_all_zero = false;
+    facts_.zeros += zeros;
+    if (expected_zeros != count) facts_.expected_all_zero = false;
     return true;
   }
 
@@ -296,22 +260,22 @@ class TensorComparison {
           kind == Classify(baseline) || kind == Classify(RoundTo(*expected_.dtype, reference));
       if (!same) {
         MarkWrong(i, got, tolerance);
-        worst_ratio_ = kLargestRatio;
+        facts_.worst_ratio = kLargestRatio;
       }
       return;
     }
     if (reference_overflows) {
       MarkWrong(i, got, tolerance);
-      worst_ratio_ = kLargestRatio;
+      facts_.worst_ratio = kLargestRatio;
       return;
     }
     double error = error_of(got);
     if (std::isfinite(tolerance)) {
       squares_ += error * error;
-      max_error_ = std::max(max_error_, error);
+      facts_.max_error = std::max(facts_.max_error, error);
       double ratio = error == 0 ? 0 : std::min(error / tolerance, kLargestRatio);
-      if (ratio > worst_ratio_) {
-        worst_ratio_ = ratio;
+      if (ratio > facts_.worst_ratio) {
+        facts_.worst_ratio = ratio;
         worst_ = i;
       }
     }
@@ -322,12 +286,12 @@ class TensorComparison {
   // tie in another way than the task's dtype does.
   void CompareExactly() {
     size_t width = ItemSize(*expected_.dtype);
-    pattern_.size = static_cast<size_t>(expected_.elements);
+    facts_.size = static_cast<size_t>(expected_.elements);
     bool have64 = expected64_ != nullptr && expected64_->dtype == expected_.dtype;
     const std::string zero(width, '\0');
     auto is_zero = [&](std::string_view bytes) { return bytes == zero; };
     bool same = got_.bytes() == expected_.bytes();
-    for (size_t i = 0; i < pattern_.size; ++i) {
+    for (size_t i = 0; i < facts_.size; ++i) {
       std::string_view want = expected_.bytes().substr(i * width, width);
       if (!is_zero(want) && !(have64 && is_zero(expected64_->bytes().substr(i * width, width)))) {
         zeros_wrong_ = true;
@@ -338,8 +302,8 @@ class TensorComparison {
       Seen(Got(i), Expected(i), IsPoisoned(i));
       if (got == want) continue;
       if (have64 && got == expected64_->bytes().substr(i * width, width)) continue;
-      max_error_ = std::max(max_error_, std::abs(Got(i) - Expected(i)));
-      worst_ratio_ = kLargestRatio;
+      facts_.max_error = std::max(facts_.max_error, std::abs(Got(i) - Expected(i)));
+      facts_.worst_ratio = kLargestRatio;
       MarkWrong(i, Got(i), 0);
     }
   }
@@ -348,18 +312,12 @@ class TensorComparison {
   const Tensor* expected64_;
   const Tensor& got_;
   const CompareOptions& options_;
-  Pattern pattern_;
-  v1::Mismatch mismatch_;
-  double first_tolerance_ = 0;
-  double max_error_ = 0;
-  double worst_ratio_ = 0;
+  TensorFacts facts_;
   size_t worst_ = 0;
   double squares_ = 0;
   // Of zeros in place of `got`.
   double zero_squares_ = 0;
   bool zeros_wrong_ = false;
-  double norm_ = 0;
-  double norm_bound_ = 0;
   bool norm_exceeded_ = false;
 };
 
@@ -450,6 +408,41 @@ std::vector<double> OutputScales::Hints() const {
   return hints;
 }
 
+Comparison ConcludeTensor(const Tensor& shape, const TensorFacts& facts, const std::string& path,
+                          size_t leaf) {
+  Comparison result;
+  result.worst_error_ratio = facts.worst_ratio;
+  result.zeros_pass = facts.zeros_pass;
+  if (facts.clean) return result;
+  result.verdict = v1::VERDICT_WRONG_OUTPUT;
+  v1::Mismatch mismatch;
+  mismatch.set_output(static_cast<uint32_t>(leaf));
+  std::vector<int64_t> index = Unravel(shape, facts.at);
+  for (int64_t i : index) mismatch.add_index(i);
+  mismatch.set_expected(facts.expected);
+  mismatch.set_got(facts.got);
+  mismatch.set_tolerance(facts.tolerance);
+  mismatch.set_wrong_elements(facts.wrong);
+  mismatch.set_elements(facts.size);
+  mismatch.set_max_error(facts.max_error);
+  if (facts.wrong == 0) {
+    mismatch.set_pattern("small error in the same direction or of lower precision everywhere");
+    result.reason = absl::StrFormat(
+        "%s is off by %.3g in its norm where %.3g is allowed, though no single element is: "
+        "lower precision than the task's dtype, or a bias",
+        Name(path), facts.norm, facts.norm_bound);
+  } else {
+    mismatch.set_pattern(PatternWords(facts, Components(*shape.dtype)));
+    result.reason = absl::StrFormat(
+        "%s: %d of %d elements are wrong; first at %s: expected %.9g, got %.9g (tolerance "
+        "%.3g)%s",
+        Name(path), facts.wrong, facts.size, IndexText(index), facts.expected, facts.got,
+        facts.tolerance, mismatch.pattern().empty() ? "" : absl::StrCat("; ", mismatch.pattern()));
+  }
+  result.mismatch = std::move(mismatch);
+  return result;
+}
+
 bool IsReference64(const Tensor& expected, const Tensor& expected64) {
   return expected64.dtype.has_value() && expected64.shape == expected.shape &&
          Components(*expected64.dtype) == Components(*expected.dtype);
@@ -496,6 +489,7 @@ Comparison CompareOutputs(const Value& expected, const Value* expected64, const 
   if (expected64 != nullptr && StructureDifference(expected, *expected64, "").empty()) {
     want64 = Leaves(*expected64);
   }
+  result.baseline_errors.assign(want.size(), 0);
   for (size_t i = 0; i < want.size(); ++i) {
     if (want[i].value->kind != Value::Kind::kTensor) continue;
     const Tensor& tensor = want[i].value->tensor;
@@ -503,10 +497,15 @@ Comparison CompareOutputs(const Value& expected, const Value* expected64, const 
     if (reference64 != nullptr && !IsReference64(tensor, *reference64)) reference64 = nullptr;
     CompareOptions leaf_options = options;
     if (i < options.scale_hints.size()) leaf_options.tolerance.scale_hint = options.scale_hints[i];
-    Comparison one = TensorComparison(tensor, reference64, have[i].value->tensor, leaf_options)
-                         .Run(want[i].path, i);
+    if (i < options.baseline_errors.size()) {
+      leaf_options.tolerance.baseline_error = options.baseline_errors[i];
+    }
+    TensorFacts facts =
+        TensorComparison(tensor, reference64, have[i].value->tensor, leaf_options).Run();
+    Comparison one = ConcludeTensor(tensor, facts, want[i].path, i);
     result.worst_error_ratio = std::max(result.worst_error_ratio, one.worst_error_ratio);
     result.zeros_pass = result.zeros_pass && one.zeros_pass;
+    result.baseline_errors[i] = facts.baseline_error;
     if (one.verdict != v1::VERDICT_PASSED) {
       one.worst_error_ratio = result.worst_error_ratio;
       return one;

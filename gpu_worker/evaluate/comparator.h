@@ -18,6 +18,8 @@ struct CompareOptions {
   ToleranceOptions tolerance;
   // One per leaf of the expected outputs (ToleranceOptions::scale_hint); may be empty.
   std::vector<double> scale_hints;
+  // The same of ToleranceOptions::baseline_error.
+  std::vector<double> baseline_errors;
   // Byte that fresh memory was filled with: a run of it was never written.
   std::optional<uint8_t> poison;
 };
@@ -56,6 +58,9 @@ struct Comparison {
   double worst_error_ratio = 0;
   // Whether zeros in place of every tensor would pass as well; of use when PASSED.
   bool zeros_pass = true;
+  // Of each leaf, 0 where it was not seen: how far the expected values are from those in float64,
+  // relative to their norm. When PASSED.
+  std::vector<double> baseline_errors;
 };
 
 // `expected64` has the structure of `expected`, or is null. Structure first (lists and
@@ -64,6 +69,35 @@ struct Comparison {
 // everything else equal to `expected` or to `expected64`.
 Comparison CompareOutputs(const Value& expected, const Value* expected64, const Value& got,
                           const CompareOptions& options);
+
+// What a comparison of one tensor saw. Counts are of real numbers.
+struct TensorFacts {
+  // Right: no number is off, and the norm is within its bound. Then only the three below count.
+  bool clean = true;
+  double worst_ratio = 0;
+  bool zeros_pass = true;
+  double baseline_error = 0;
+
+  uint64_t size = 0;
+  uint64_t zeros = 0;
+  uint64_t nans = 0;
+  uint64_t poisoned = 0;  // hold the poison in every byte
+  uint64_t wrong = 0;
+  uint64_t wrong_poisoned = 0;
+  uint64_t wrong_zeros = 0;
+  bool expected_all_zero = true;
+  // The first wrong number, or the worst where none is wrong by itself.
+  uint64_t at = 0;
+  double expected = 0;
+  double got = 0;
+  double tolerance = 0;
+  double max_error = 0;
+  double norm = 0;
+  double norm_bound = 0;
+};
+// Of the tensor at leaf number `leaf`, which is at `path`. `shape` is the expected tensor's.
+Comparison ConcludeTensor(const Tensor& shape, const TensorFacts& facts, const std::string& path,
+                          size_t leaf);
 
 // Parts of CompareOutputs that need no tensor's bytes. What is wrong with structure, shapes,
 // dtypes and devices; a dtype that cannot be compared is UNSUPPORTED.

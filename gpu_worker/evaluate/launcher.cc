@@ -1,8 +1,10 @@
 #include "gpu_worker/evaluate/launcher.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
 
@@ -28,10 +30,53 @@ absl::Status Malformed(const std::string& what) {
   return absl::UnavailableError("launcher process: " + what);
 }
 
-json RuleJson(const ToleranceRule& rule, double scale_hint) {
-  return {{"unit", rule.unit},     {"accumulation", rule.accumulation},
-          {"block", rule.block},   {"scale_hint", scale_hint},
-          {"factor", rule.factor}, {"smallest_block", rule.smallest_block}};
+json RuleJson(const ToleranceRule& rule, double scale_hint, double baseline_error) {
+  return {{"unit", rule.unit},
+          {"accumulation", rule.accumulation},
+          {"block", rule.block},
+          {"scale_hint", scale_hint},
+          {"baseline_error", baseline_error},
+          {"factor", rule.factor},
+          {"smallest_block", rule.smallest_block}};
+}
+
+// A number as harness/wire.py writes it.
+double AnyNumber(const json& reply, const char* name) {
+  auto found = reply.find(name);
+  if (found == reply.end() || !found->is_string()) return Number(reply, name);
+  const std::string& text = found->get_ref<const std::string&>();
+  double number = 0;
+  return absl::SimpleAtod(text, &number) ? number : std::numeric_limits<double>::quiet_NaN();
+}
+
+uint64_t Count(const json& reply, const char* name) {
+  auto found = reply.find(name);
+  return found != reply.end() && found->is_number_unsigned() ? found->get<uint64_t>() : 0;
+}
+
+TensorFacts FactsOf(const json& leaf) {
+  TensorFacts facts;
+  facts.clean = Flag(leaf, "clean");
+  facts.worst_ratio = Number(leaf, "worst_ratio");
+  facts.zeros_pass = Flag(leaf, "zeros_pass");
+  facts.baseline_error = Number(leaf, "baseline_error");
+  facts.size = Count(leaf, "size");
+  facts.zeros = Count(leaf, "zeros");
+  facts.nans = Count(leaf, "nans");
+  facts.poisoned = Count(leaf, "poisoned");
+  facts.wrong = Count(leaf, "wrong");
+  facts.wrong_poisoned = Count(leaf, "wrong_poisoned");
+  facts.wrong_zeros = Count(leaf, "wrong_zeros");
+  facts.expected_all_zero = Flag(leaf, "expected_all_zero");
+  // Its place is in the tensor, whatever was said.
+  facts.at = facts.size == 0 ? 0 : std::min(Count(leaf, "at"), facts.size - 1);
+  facts.expected = AnyNumber(leaf, "expected");
+  facts.got = AnyNumber(leaf, "got");
+  facts.tolerance = AnyNumber(leaf, "tolerance");
+  facts.max_error = AnyNumber(leaf, "max_error");
+  facts.norm = AnyNumber(leaf, "norm");
+  facts.norm_bound = AnyNumber(leaf, "norm_bound");
+  return facts;
 }
 
 std::vector<const Tensor*> Tensors(const Value& value) {
@@ -186,21 +231,35 @@ absl::StatusOr<Comparison> LauncherExaminer::Compare(const Parcel& expected,
   json rules = json::array();
   size_t leaf_index = 0;
   for (const Leaf& leaf : Leaves(expected.value)) {
-    double hint = leaf_index < options.scale_hints.size() ? options.scale_hints[leaf_index] : 0;
-    ++leaf_index;
+    size_t index = leaf_index++;
+    double hint = index < options.scale_hints.size() ? options.scale_hints[index] : 0;
+    double error = index < options.baseline_errors.size() ? options.baseline_errors[index] : 0;
     if (leaf.value->kind != Value::Kind::kTensor) continue;
-    rules.push_back(RuleJson(RuleOf(leaf.value->tensor, usable64, options.tolerance), hint));
+    rules.push_back(RuleJson(RuleOf(leaf.value->tensor, usable64, options.tolerance), hint, error));
   }
   KMOSAIC_ASSIGN_OR_RETURN(
-      Frame reply, Ask({{"op", "compare"}, {"rules", rules}}, {"expected", "expected64", "got"},
-                       {&expected, expected64, &got}, true));
+      Frame reply, Ask({{"op", "compare"},
+                        {"rules", rules},
+                        {"poison", options.poison.has_value() ? json(*options.poison) : json()}},
+                       {"expected", "expected64", "got"}, {&expected, expected64, &got}, true));
   const json leaves = reply.message.value("leaves", json::array());
   if (leaves.size() != rules.size()) return Malformed("a comparison lacks a tensor");
   Comparison result;
-  for (const json& leaf : leaves) {
-    if (!Flag(leaf, "clean")) return CompareHere(expected, expected64, got, options);
-    result.worst_error_ratio = std::max(result.worst_error_ratio, Number(leaf, "worst_ratio"));
-    result.zeros_pass = result.zeros_pass && Flag(leaf, "zeros_pass");
+  size_t next = 0;
+  leaf_index = 0;
+  for (const Leaf& leaf : Leaves(expected.value)) {
+    size_t index = leaf_index++;
+    result.baseline_errors.push_back(0);
+    if (leaf.value->kind != Value::Kind::kTensor) continue;
+    TensorFacts facts = FactsOf(leaves[next++]);
+    result.baseline_errors.back() = facts.baseline_error;
+    Comparison one = ConcludeTensor(leaf.value->tensor, facts, leaf.path, index);
+    result.worst_error_ratio = std::max(result.worst_error_ratio, one.worst_error_ratio);
+    result.zeros_pass = result.zeros_pass && one.zeros_pass;
+    if (one.verdict != kernelmosaic::v1::VERDICT_PASSED) {
+      one.worst_error_ratio = result.worst_error_ratio;
+      return one;
+    }
   }
   return result;
 }
@@ -223,13 +282,19 @@ absl::StatusOr<std::optional<Difference>> LauncherExaminer::FirstDifference(cons
   if (auto form = FormDifference(before.value, after.value); form.has_value()) return form;
   KMOSAIC_ASSIGN_OR_RETURN(Frame reply,
                            Ask({{"op", "same"}}, {"before", "after"}, {&before, &after}, true));
-  if (Flag(reply.message, "same")) return std::optional<Difference>();
-  KMOSAIC_ASSIGN_OR_RETURN(Parcel old_value, ToHost(before));
-  KMOSAIC_ASSIGN_OR_RETURN(Parcel new_value, ToHost(after));
-  auto where = kmosaic::FirstDifference(old_value.value, new_value.value);
-  if (where.has_value()) return where;
-  // It changed between the two looks.
-  return std::optional<Difference>(Difference{0, "", "its content"});
+  const json same = reply.message.value("same", json::array());
+  size_t next = 0;
+  size_t index = 0;
+  for (const Leaf& leaf : Leaves(before.value)) {
+    size_t number = index++;
+    if (leaf.value->kind != Value::Kind::kTensor) continue;
+    if (next >= same.size()) return Malformed("a comparison lacks a tensor");
+    const json& flag = same[next++];
+    if (!flag.is_boolean() || !flag.get<bool>()) {
+      return std::optional<Difference>(Difference{number, leaf.path, "its content"});
+    }
+  }
+  return std::optional<Difference>();
 }
 
 absl::StatusOr<Parcel> LauncherExaminer::ToHost(const Parcel& parcel) {

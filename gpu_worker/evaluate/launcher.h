@@ -48,8 +48,7 @@ class LauncherPool {
   bool device_memory_ = false;
 };
 
-// Compares on the GPU. What is not right beyond doubt there is fetched, and looked at as
-// values in our own memory are.
+// Compares on the GPU, to the same words as CompareOutputs.
 class LauncherExaminer : public Examiner {
  public:
   // `pool` outlives it. Values that it is asked about lie in `memory`.

@@ -211,7 +211,7 @@ OrConclusion<TaskShape> Reference::Shape() {
 OrConclusion<TaskCase> Reference::Case(uint64_t seed, const std::string& family, bool keep) {
   std::string key = absl::StrCat(key_, "/case/", family, "/", seed);
   if (auto found = cache_->FindCase(key); found != nullptr) return found;
-  OrConclusion<TaskCase> result = Compute(seed, family, std::nullopt, std::nullopt);
+  OrConclusion<TaskCase> result = Compute(seed, family, std::nullopt, std::nullopt, keep);
   if (auto* made = std::get_if<std::shared_ptr<const TaskCase>>(&result);
       made != nullptr && keep && options_.memory == BlockMemory::kHost) {
     cache_->Put(key, *made);
@@ -220,15 +220,15 @@ OrConclusion<TaskCase> Reference::Case(uint64_t seed, const std::string& family,
 }
 
 OrConclusion<TaskCase> Reference::CaseWithWeights(uint64_t seed, uint64_t weight_seed) {
-  return Compute(seed, "native", weight_seed, std::nullopt);
+  return Compute(seed, "native", weight_seed, std::nullopt, false);
 }
 
 OrConclusion<TaskCase> Reference::Repeat(const TaskCase& task_case) {
-  return Compute(task_case.seed, task_case.family, task_case.weight_seed, std::nullopt);
+  return Compute(task_case.seed, task_case.family, task_case.weight_seed, std::nullopt, false);
 }
 
 OrConclusion<TaskCase> Reference::TimedCase(uint64_t seed, uint64_t key) {
-  return Compute(seed, "native", std::nullopt, key);
+  return Compute(seed, "native", std::nullopt, key, true);
 }
 
 std::variant<json, Conclusion> Reference::BeginTiming(uint64_t seed, bool compiled) {
@@ -248,12 +248,13 @@ std::variant<json, Conclusion> Reference::TimeCall(uint64_t key) {
 
 OrConclusion<TaskCase> Reference::Compute(uint64_t seed, const std::string& family,
                                           std::optional<uint64_t> weight_seed,
-                                          std::optional<uint64_t> key) {
+                                          std::optional<uint64_t> key, bool always64) {
   if (auto failed = EnsureLoaded(); failed.has_value()) return *failed;
   json request = {{"op", "case"},
                   {"max_bytes", options_.limits.block_bytes},
                   {"seed", seed},
                   {"family", family},
+                  {"float64", always64 ? "always" : "quick"},
                   {"want_parameters", options_.want_parameters}};
   if (weight_seed.has_value()) request["weight_seed"] = *weight_seed;
   if (key.has_value()) request["key"] = *key;

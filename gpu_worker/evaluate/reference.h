@@ -96,7 +96,8 @@ class Reference {
 
   // INVALID_TASK with the Python error, UNSUPPORTED, or INFRASTRUCTURE when it fails.
   OrConclusion<TaskShape> Shape();
-  // `keep`: for seeds that come again; cases in memory of a GPU are not kept, since who gets
+  // `keep`: for seeds that come again, whose expected values are in float64 too however long that
+  // takes; cases in memory of a GPU are not kept, since who gets
   // them can write them.
   OrConclusion<TaskCase> Case(uint64_t seed, const std::string& family, bool keep);
   // The task's own values, the program constructed anew with other weights. Never kept.
@@ -122,7 +123,8 @@ class Reference {
                                        absl::Duration limit);
   // `key`: of a timed call.
   OrConclusion<TaskCase> Compute(uint64_t seed, const std::string& family,
-                                 std::optional<uint64_t> weight_seed, std::optional<uint64_t> key);
+                                 std::optional<uint64_t> weight_seed, std::optional<uint64_t> key,
+                                 bool always64);
 
   const Options options_;
   RoleStarter* const starter_;

@@ -100,7 +100,14 @@ ToleranceField::ToleranceField(const Tensor& expected, const Tensor* expected64,
   global_rms_ = std::sqrt(total / count);
   error_floor_ = 4 * std::sqrt(total_excess / count);
   double scale = std::max(std::sqrt(total), options.scale_hint * std::sqrt(count));
-  norm_bound_ = kFactor * std::max(std::sqrt(total_error), (accumulation_ + unit_) * scale);
+  double norm_error = std::sqrt(total_error);
+  if (expected64 == nullptr) {
+    error_floor_ = 4 * options.baseline_error * global_rms_;
+    norm_error = options.baseline_error * scale;
+  } else if (total > 0) {
+    baseline_error_ = std::sqrt(total_error / total);
+  }
+  norm_bound_ = kFactor * std::max(norm_error, (accumulation_ + unit_) * scale);
   // Small outputs: the hint is the better measure of both local and global size.
   if (options.scale_hint > global_rms_) {
     if (size_ < kSmallestBlock) {

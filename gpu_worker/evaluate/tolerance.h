@@ -57,6 +57,9 @@ struct ToleranceOptions {
   // Multiplies a: for inputs that the task did not choose, which may be worse conditioned (a
   // variance in one pass, when the values are small beside a bias).
   double slack = 1;
+  // ||b - r|| / ||r|| as other cases of the task showed it; counts where this one has no reference
+  // in float64, which then would be expected to be as far from b.
+  double baseline_error = 0;
   // Root mean square of this output over other seeds of the same values; 0 when there is
   // none. Small outputs (a loss) can be close to zero by chance, their inputs are not.
   double scale_hint = 0;
@@ -98,6 +101,8 @@ class ToleranceField {
     double size = 0;
   };
   Bound OfBlock(size_t index) const;
+  // ||b - r|| / ||r||; 0 without a reference in float64.
+  double BaselineError() const { return baseline_error_; }
   // Bound of ||y - r|| over the finite elements.
   double NormBound() const { return norm_bound_; }
 
@@ -111,6 +116,7 @@ class ToleranceField {
   double global_rms_ = 0;
   double error_floor_ = 0;
   double norm_bound_ = 0;
+  double baseline_error_ = 0;
   std::vector<double> block_rms_;
   std::vector<double> block_error_;
 };

@@ -145,6 +145,7 @@ Conclusion Verifier::Run(v1::EvaluationReport* report) {
     const TaskCase& task_case = *std::get<CasePtr>(made);
     if (Conclusion added = AddScale(task_case); !added.passed()) return finish(added);
     verify.add_seeds(seed);
+    for (const std::string& note : task_case.notes) Note(note);
     Conclusion checked = Check(candidate, task_case, nullptr, report);
     if (!checked.passed()) return finish(Explain(std::move(checked), task_case));
     verify.set_secret_seeds(verify.secret_seeds() + 1);
@@ -240,6 +241,7 @@ Verifier::OrComparison Verifier::Compare(const TaskCase& task_case, const Parcel
   } else {
     options.tolerance.slack = kFamilySlack;
   }
+  options.baseline_errors = baseline_errors_;
   auto compared = examiner_->Compare(
       task_case.expected, task_case.expected64.has_value() ? &*task_case.expected64 : nullptr, got,
       options);
@@ -302,6 +304,10 @@ Conclusion Verifier::Check(Candidate& candidate, const TaskCase& task_case, Parc
   }
   for (const std::string& note : Notes(result.findings)) Note(note);
   JudgeTask(compared);
+  baseline_errors_.resize(std::max(baseline_errors_.size(), compared.baseline_errors.size()), 0);
+  for (size_t i = 0; i < compared.baseline_errors.size(); ++i) {
+    baseline_errors_[i] = std::max(baseline_errors_[i], compared.baseline_errors[i]);
+  }
   if (result.launches == uint64_t{0}) {
     bool has_elements = false;
     for (const Leaf& leaf : Leaves(task_case.expected.value)) {

@@ -106,6 +106,8 @@ class Verifier {
   Parcel init_;
   // Of the native cases so far.
   OutputScales scales_;
+  // Of the public cases so far (Comparison).
+  std::vector<double> baseline_errors_;
   int judged_cases_ = 0;
   int zeros_pass_ = 0;
   double worst_ratio_ = 0;

@@ -1,7 +1,7 @@
-"""Compares tensors where they are: the fast side of gpu_worker/evaluate/comparator.
+"""Compares tensors where they are: gpu_worker/evaluate/comparator.cc in operations of torch.
 
-Says only that an output is right beyond doubt, by the formula of evaluate/tolerance.h; what is
-not is looked at by the daemon, element by element. The constants come from the daemon.
+The formula is that of evaluate/tolerance.h; the constants come from the daemon. What is right is
+known after a few operations; only what is not is looked at in detail.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ _CHUNK = 1 << 24
 
 _LARGEST_RATIO = 1e9
 
+_WHOLE = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -27,32 +29,111 @@ class Rule:
     accumulation: float  # a
     block: int  # numbers that share a block
     scale_hint: float
+    baseline_error: float
     factor: float
     smallest_block: int
 
 
-@dataclass(frozen=True)
-class Result:
-    clean: bool
-    # Of what is clean.
+@dataclass
+class Facts:
+    """Of one tensor: TensorFacts in evaluate/comparator.h."""
+
+    clean: bool = True
     worst_ratio: float = 0.0
     zeros_pass: bool = True
+    baseline_error: float = 0.0
+    # Of what is not clean.
+    size: int = 0
+    zeros: int = 0
+    nans: int = 0
+    poisoned: int = 0
+    wrong: int = 0
+    wrong_poisoned: int = 0
+    wrong_zeros: int = 0
+    expected_all_zero: bool = True
+    at: int = 0
+    expected: float = 0.0
+    got: float = 0.0
+    tolerance: float = 0.0
+    max_error: float = 0.0
+    norm: float = 0.0
+    norm_bound: float = 0.0
 
 
 def compare(
-    expected: torch.Tensor, expected64: torch.Tensor | None, got: torch.Tensor, rule: Rule
-) -> Result:
-    """Three tensors of one shape, `expected` and `got` of one dtype."""
+    expected: torch.Tensor,
+    expected64: torch.Tensor | None,
+    got: torch.Tensor,
+    rule: Rule,
+    poison: int | None,
+) -> Facts:
+    """Three tensors of one shape, `expected` and `got` of one dtype. `poison`: the byte that
+    fresh memory was filled with."""
     if expected.is_floating_point() or expected.is_complex():
-        return _Floating(expected, expected64, got, rule).result()
+        return _Floating(expected, expected64, got, rule, poison).facts()
+    return _compare_exactly(expected, expected64, got, poison)
+
+
+def _compare_exactly(
+    expected: torch.Tensor, expected64: torch.Tensor | None, got: torch.Tensor, poison: int | None
+) -> Facts:
+    """Indexes, counts and truth values have no tolerance, but a float64 run may settle a tie in
+    another way than the task's dtype does."""
     if expected64 is not None and expected64.dtype is not expected.dtype:
         expected64 = None
-    same = got == expected
-    zeros = expected == 0
+    if expected.dtype is torch.bool:  # whose bytes may be others than 0 and 1
+        expected, got = expected.contiguous().view(torch.uint8), got.contiguous().view(torch.uint8)
+        expected64 = expected64 if expected64 is None else expected64.contiguous().view(torch.uint8)
+    expected, got = expected.contiguous().view(-1), got.contiguous().view(-1)
+    right = _bytes_of(got) == _bytes_of(expected)
+    zero = _bytes_of(expected) == 0
     if expected64 is not None:
-        same |= got == expected64
-        zeros |= expected64 == 0
-    return Result(clean=bool(same.all()), zeros_pass=bool(zeros.all()))
+        second = _bytes_of(expected64.contiguous().view(-1))
+        right |= _bytes_of(got) == second
+        zero |= second == 0
+    facts = Facts(zeros_pass=bool(zero.all()))
+    wrong = ~right
+    if not bool(wrong.any()):
+        return facts
+    _count(facts, got, got.double(), expected.double(), wrong, poison)
+    facts.worst_ratio = _LARGEST_RATIO
+    facts.at = int(wrong.nonzero()[0])
+    facts.max_error = float((got.double() - expected.double()).abs()[wrong].amax())
+    facts.expected, facts.got = float(expected[facts.at]), float(got[facts.at])
+    return facts
+
+
+def _bytes_of(tensor: torch.Tensor) -> torch.Tensor:
+    """As whole numbers of the same width."""
+    return tensor.view(_WHOLE[tensor.element_size()])
+
+
+def _count(
+    facts: Facts,
+    raw: torch.Tensor,
+    got: torch.Tensor,
+    expected: torch.Tensor,
+    wrong: torch.Tensor,
+    poison: int | None,
+) -> None:
+    """Adds to the counts of `facts`. Flat tensors; `raw` is `got` in its own dtype."""
+    zero = got == 0
+    facts.clean = False
+    facts.size += got.numel()
+    facts.zeros += int(zero.sum())
+    facts.nans += int(got.isnan().sum())
+    facts.wrong += int(wrong.sum())
+    facts.wrong_zeros += int((zero & wrong).sum())
+    if bool((expected != 0).any()):
+        facts.expected_all_zero = False
+    if poison is None:
+        return
+    pattern = int.from_bytes(bytes([poison]) * raw.element_size(), "little", signed=True)
+    if raw.element_size() == 1:
+        pattern = poison
+    poisoned = _bytes_of(raw) == pattern
+    facts.poisoned += int(poisoned.sum())
+    facts.wrong_poisoned += int((poisoned & wrong).sum())
 
 
 def mean_square(tensor: torch.Tensor) -> tuple[float, bool]:
@@ -92,12 +173,31 @@ def _numbers(tensor: torch.Tensor) -> torch.Tensor:
 
 @dataclass
 class _Chunk:
-    """Numbers in whole blocks (rows); what a short last block lacks is not `finite`."""
+    """Numbers in whole blocks, as float64 (blocks x block); what a short last block lacks is not
+    `present`."""
 
-    reference: torch.Tensor  # blocks x block, float64, zero where not finite
+    first: int
+    count: int
+    reference: torch.Tensor
     baseline: torch.Tensor
     got: torch.Tensor
-    finite: torch.Tensor
+    present: torch.Tensor | None  # None: all
+
+    def flat(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Without what is not present."""
+        return tensor.view(-1)[: self.count]
+
+
+@dataclass
+class _Field:
+    """What the bounds of a tensor are made of; the lists by chunk."""
+
+    block_rms: list[torch.Tensor]
+    block_error: list[torch.Tensor]
+    global_rms: float
+    error_floor: float
+    norm_bound: float
+    baseline_error: float
 
 
 class _Floating:
@@ -107,13 +207,18 @@ class _Floating:
         expected64: torch.Tensor | None,
         got: torch.Tensor,
         rule: Rule,
+        poison: int | None,
     ) -> None:
         self._baseline = _numbers(expected)
         self._reference = self._baseline if expected64 is None else _numbers(expected64)
+        self._have64 = expected64 is not None
         self._got = _numbers(got)
         self._rule = rule
-        self._doubtful = torch.zeros((), dtype=torch.bool, device=got.device)
-        self._special = torch.zeros((), dtype=torch.bool, device=got.device)
+        self._poison = poison
+
+    def facts(self) -> Facts:
+        field = self._field()
+        return self._quick(field) or self._detailed(field)
 
     def _chunks(self) -> Iterator[_Chunk]:
         block = self._rule.block
@@ -123,79 +228,164 @@ class _Floating:
             count = min(step, size - first)
             padding = -count % block
             reference, baseline, got = (
-                torch.nn.functional.pad(t[first : first + count].double(), (0, padding))
+                torch.nn.functional.pad(t[first : first + count].double(), (0, padding)).view(
+                    -1, block
+                )
                 for t in (self._reference, self._baseline, self._got)
             )
-            finite = torch.isfinite(reference) & torch.isfinite(baseline)
-            # Not finite, and of the same kind as in the task's dtype: right, and no number.
-            alike = ((got == baseline) | (got.isnan() & baseline.isnan())) & ~torch.isfinite(got)
-            self._doubtful |= (~finite & ~alike).any() | (finite & ~torch.isfinite(got)).any()
-            self._special |= alike.any()
+            present = None
             if padding:
-                finite[count:] = False
-            zero = torch.zeros((), dtype=torch.float64, device=got.device)
-            reference, baseline, got = (
-                torch.where(finite, t, zero).view(-1, block) for t in (reference, baseline, got)
-            )
-            yield _Chunk(reference, baseline, got, finite.view(-1, block))
+                present = torch.ones_like(got, dtype=torch.bool)
+                present.view(-1)[count:] = False
+            yield _Chunk(first, count, reference, baseline, got, present)
 
-    def result(self) -> Result:
+    def _zero(self) -> torch.Tensor:
+        return torch.zeros((), dtype=torch.float64, device=self._got.device)
+
+    def _field(self) -> _Field:
         rule = self._rule
-        device = self._got.device
-
-        def zero() -> torch.Tensor:
-            return torch.zeros((), dtype=torch.float64, device=device)
-
-        total, total_error, total_excess, finite = zero(), zero(), zero(), zero()
+        total, total_error, total_excess = self._zero(), self._zero(), self._zero()
+        count_all = self._zero()
         block_rms, block_error = [], []
         for chunk in self._chunks():
-            error = (chunk.baseline - chunk.reference).abs()
-            excess = (error - rule.unit * chunk.reference.abs()).clamp_(min=0)
-            squares = chunk.reference.square().sum(1)
-            count = chunk.finite.sum(1)
+            finite = torch.isfinite(chunk.reference) & torch.isfinite(chunk.baseline)
+            if chunk.present is not None:
+                finite &= chunk.present
+            reference = torch.where(finite, chunk.reference, 0.0)
+            error = (torch.where(finite, chunk.baseline, 0.0) - reference).abs()
+            excess = (error - rule.unit * reference.abs()).clamp_(min=0)
+            squares = reference.square().sum(1)
+            count = finite.sum(1)
             block_rms.append((squares / count.clamp(min=1)).sqrt())
             block_error.append(excess.amax(1))
             total += squares.sum()
             total_error += error.square().sum()
             total_excess += excess.square().sum()
-            finite += count.sum()
-        count_all = max(float(finite), 1.0)
-        global_rms = math.sqrt(float(total) / count_all)
-        error_floor = 4 * math.sqrt(float(total_excess) / count_all)
-        scale = max(math.sqrt(float(total)), rule.scale_hint * math.sqrt(count_all))
-        norm_bound = rule.factor * max(
-            math.sqrt(float(total_error)), (rule.accumulation + rule.unit) * scale
-        )
+            count_all += count.sum()
+        numbers = max(float(count_all), 1.0)
+        norm = math.sqrt(float(total))
+        global_rms = math.sqrt(float(total) / numbers)
+        own_rms = global_rms
+        scale = max(norm, rule.scale_hint * math.sqrt(numbers))
         if rule.scale_hint > global_rms:
             if self._got.numel() < rule.smallest_block:
                 block_rms = [rms.clamp(min=rule.scale_hint) for rms in block_rms]
             global_rms = rule.scale_hint
+        error_floor = 4 * math.sqrt(float(total_excess) / numbers)
+        norm_error = math.sqrt(float(total_error))
+        baseline_error = norm_error / norm if norm > 0 else 0.0
+        if not self._have64:
+            error_floor = 4 * rule.baseline_error * own_rms
+            norm_error = rule.baseline_error * scale
+        norm_bound = rule.factor * max(norm_error, (rule.accumulation + rule.unit) * scale)
+        return _Field(block_rms, block_error, global_rms, error_floor, norm_bound, baseline_error)
 
-        squares_all, zero_squares, worst = zero(), zero(), zero()
-        wrong = torch.zeros((), dtype=torch.bool, device=device)
+    def _tolerance(self, field: _Field, index: int, size: torch.Tensor) -> torch.Tensor:
+        """Of chunk `index`, whose references have these magnitudes."""
+        rule = self._rule
+        local = (field.block_rms[index] * field.global_rms).sqrt().unsqueeze(1)
+        bound = torch.maximum(
+            field.block_error[index].clamp(min=field.error_floor).unsqueeze(1),
+            rule.accumulation * torch.maximum(size, local),
+        )
+        return 2 * rule.unit * size + rule.factor * bound
+
+    def _quick(self, field: _Field) -> Facts | None:
+        """None when something is not finite or not right."""
+        squares, zero_squares, worst = self._zero(), self._zero(), self._zero()
+        device = self._got.device
+        doubtful = torch.zeros((), dtype=torch.bool, device=device)
         zeros_wrong = torch.zeros((), dtype=torch.bool, device=device)
         for index, chunk in enumerate(self._chunks()):
             size = chunk.reference.abs()
-            local = (block_rms[index] * global_rms).sqrt().unsqueeze(1)
-            bound = torch.maximum(
-                block_error[index].clamp(min=error_floor).unsqueeze(1),
-                rule.accumulation * torch.maximum(size, local),
-            )
-            tolerance = 2 * rule.unit * size + rule.factor * bound
+            tolerance = self._tolerance(field, index, size)
             error = torch.minimum(
                 (chunk.got - chunk.reference).abs(), (chunk.got - chunk.baseline).abs()
             )
             zero_error = torch.minimum(size, chunk.baseline.abs())
-            squares_all += error.square().sum()
+            # NaN is not at most anything; what is infinite in both makes one.
+            doubtful |= ~(error <= tolerance).all() | ~torch.isfinite(size).all()
+            squares += error.square().sum()
             zero_squares += zero_error.square().sum()
-            wrong |= (error > tolerance).any()
             zeros_wrong |= (zero_error > tolerance).any()
-            ratio = torch.where(error == 0, 0.0, error / tolerance)
-            worst = torch.maximum(worst, ratio.amax())
-        clean = not bool(wrong | self._doubtful) and math.sqrt(float(squares_all)) <= norm_bound
-        zeros_pass = (
-            not bool(zeros_wrong | self._special) and math.sqrt(float(zero_squares)) <= norm_bound
+            worst = torch.maximum(worst, torch.where(error == 0, 0.0, error / tolerance).amax())
+        if bool(doubtful) or math.sqrt(float(squares)) > field.norm_bound:
+            return None
+        zeros_pass = not bool(zeros_wrong) and math.sqrt(float(zero_squares)) <= field.norm_bound
+        return Facts(
+            worst_ratio=min(float(worst), _LARGEST_RATIO),
+            zeros_pass=zeros_pass,
+            baseline_error=field.baseline_error,
         )
-        if not clean:
-            return Result(False)
-        return Result(True, min(float(worst), _LARGEST_RATIO), zeros_pass)
+
+    def _detailed(self, field: _Field) -> Facts:
+        facts = Facts(norm_bound=field.norm_bound, baseline_error=field.baseline_error)
+        squares = zero_squares = 0.0
+        worst_at, worst_tolerance = 0, 0.0
+        zeros_wrong = False
+        dtype = self._baseline.dtype
+        infinity = float("inf")
+        for index, chunk in enumerate(self._chunks()):
+            reference, baseline, got = (
+                chunk.flat(t) for t in (chunk.reference, chunk.baseline, chunk.got)
+            )
+            finite, base_finite = torch.isfinite(reference), torch.isfinite(baseline)
+            got_finite = torch.isfinite(got)
+            size = torch.where(torch.isfinite(chunk.reference), chunk.reference, 0.0).abs()
+            tolerance = torch.where(
+                finite, chunk.flat(self._tolerance(field, index, size)), infinity
+            )
+            rounded = reference.to(dtype).double()
+            overflows = ~base_finite & ~torch.isfinite(rounded)
+
+            def error_of(
+                value: torch.Tensor | float,
+                reference: torch.Tensor = reference,
+                baseline: torch.Tensor = baseline,
+                finite: torch.Tensor = finite,
+                base_finite: torch.Tensor = base_finite,
+            ) -> torch.Tensor:
+                return torch.minimum(
+                    torch.where(finite, (value - reference).abs(), infinity),
+                    torch.where(base_finite, (value - baseline).abs(), infinity),
+                )
+
+            error, zero_error = error_of(got), error_of(0.0)
+            alike = _alike(got, baseline) | _alike(got, rounded)
+            other_kind = torch.where(got_finite, overflows, ~alike)
+            counted = got_finite & ~overflows & finite
+            wrong = other_kind | (counted & (error > tolerance))
+            zeros_wrong |= bool((overflows | (zero_error > tolerance)).any())
+            squares += float(torch.where(counted, error, 0.0).square().sum())
+            zero_squares += float(torch.where(finite, zero_error, 0.0).square().sum())
+            raw = self._got[chunk.first : chunk.first + chunk.count]
+            if facts.wrong == 0 and bool(wrong.any()):
+                at = int(wrong.nonzero()[0])
+                facts.at = chunk.first + at
+                facts.tolerance = float(tolerance[at])
+            _count(facts, raw, got, baseline, wrong, self._poison)
+            facts.max_error = max(facts.max_error, float(torch.where(counted, error, 0.0).amax()))
+            ratio = torch.where(counted & (error > 0), error / tolerance, 0.0)
+            if bool(other_kind.any()):
+                facts.worst_ratio = _LARGEST_RATIO
+            largest = min(float(ratio.amax()), _LARGEST_RATIO)
+            if largest > facts.worst_ratio:
+                facts.worst_ratio = largest
+                at = int(ratio.argmax())
+                worst_at, worst_tolerance = chunk.first + at, float(tolerance[at])
+        facts.norm = math.sqrt(squares)
+        facts.clean = facts.wrong == 0 and facts.norm <= field.norm_bound
+        facts.zeros_pass = not (zeros_wrong or math.sqrt(zero_squares) > field.norm_bound)
+        if facts.clean:
+            return facts
+        if facts.wrong == 0:
+            facts.at, facts.tolerance = worst_at, worst_tolerance
+            facts.worst_ratio = max(facts.worst_ratio, facts.norm / field.norm_bound)
+        facts.expected = float(self._baseline[facts.at])
+        facts.got = float(self._got[facts.at])
+        return facts
+
+
+def _alike(got: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """Where both are NaN, or the same infinity."""
+    return (got.isnan() & other.isnan()) | (got.isinf() & (got == other))

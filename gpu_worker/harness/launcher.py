@@ -11,12 +11,11 @@ memory can be used here.
 [{"mean_square", "non_finite"} of each tensor, null for what is no floating tensor]}.
 
 {"op": "compare", "memory", "expected", "expected64" | null, "got", "rules": [{...} of each
-tensor]}, descriptors [expected, expected64 if not null, got]: trees of the same structure and
-shapes; answer {"ok": true, "leaves": [{"clean", "worst_ratio", "zeros_pass"} of each tensor]}
-(comparison.py).
+tensor], "poison": byte | null}, descriptors [expected, expected64 if not null, got]: trees of the
+same structure and shapes; answer {"ok": true, "leaves": [comparison.Facts of each tensor]}.
 
 {"op": "same", "memory", "before", "after"}, descriptors [before, after]; answer {"ok": true,
-"same"}: whether tensors of the same structure have the same bytes.
+"same": [bool of each tensor]}: whether tensors of trees of the same structure have the same bytes.
 
 {"op": "fetch", "memory", "bytes"}, descriptor [block]; answer {"ok": true}, descriptor [a memfd
 with the block's bytes].
@@ -27,6 +26,8 @@ bool, "error"}.
 
 from __future__ import annotations
 
+import itertools
+import math
 import os
 from typing import Any
 
@@ -141,18 +142,29 @@ def _compare(blocks: Blocks, message: dict[str, Any]) -> dict[str, Any]:
     got = blocks.tree(message["got"])
     leaves = []
     for index, rule in enumerate(message["rules"]):
-        result = comparison.compare(
-            expected[index], expected64[index], got[index], comparison.Rule(**rule)
+        facts = comparison.compare(
+            expected[index],
+            expected64[index],
+            got[index],
+            comparison.Rule(**rule),
+            message["poison"],
         )
-        leaves.append(vars(result))
+        leaves.append({name: _number(value) for name, value in vars(facts).items()})
     return {"leaves": leaves}
+
+
+def _number(value: float) -> float | str:
+    """JSON has no infinities."""
+    return value if not isinstance(value, float) or math.isfinite(value) else str(value)
 
 
 def _same(blocks: Blocks, message: dict[str, Any]) -> dict[str, Any]:
     before = blocks.tree(message["before"])
     after = blocks.tree(message["after"])
-    same = len(before) == len(after) and all(map(comparison.same_bytes, before, after))
-    return {"same": same}
+    pairs = itertools.zip_longest(before, after)
+    return {
+        "same": [a is not None and b is not None and comparison.same_bytes(a, b) for a, b in pairs]
+    }
 
 
 def _fetch(blocks: Blocks, message: dict[str, Any]) -> int:

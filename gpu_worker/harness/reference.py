@@ -8,7 +8,8 @@
 where the trees of cases lie: "host" (memfds) or "device" (device_memory.py).
 
 {"op": "case", "seed", "family", "weight_seed"? (of a Model made for this case alone), "key"?,
-"want_parameters"?, "max_bytes"? (of one tree)}; answer {"ok": true, "inputs", "expected",
+"want_parameters"?, "float64"? (unless "always": only where a run in it was seen to be quick),
+"max_bytes"? (of one tree)}; answer {"ok": true, "inputs", "expected",
 "expected64" | null, "parameters" | null, "reduction", "fresh", "notes"} with
 descriptors [inputs tree, expected tree, expected64 tree if not null, parameters tree if not
 null]. "fresh" are the leaves of the inputs that a key may change (timing.changeable); with "key"
@@ -56,6 +57,10 @@ HARD_ELEMENTS = 200_000_000
 # Time to look for shapes.
 SEARCH_SECONDS = 40.0
 
+# Longer runs in float64 on a GPU are for the cases that need them: GPUs have few units for it, and
+# libraries few fast kernels.
+QUICK_SECONDS = 0.05
+
 # Calls that tell what launching alone takes.
 _LAUNCH_SAMPLES = 15
 
@@ -93,6 +98,8 @@ class Reference:
         self._contexts = contextlib.ExitStack()
         self._instance: Instance | None = None
         self._model64: torch.nn.Module | None = None
+        self._float64_seconds = 0.0  # of the last run
+        self._quick = float("inf")
         self._buffers: list[tuple[torch.Tensor, torch.Tensor]] = []
         self._device = "emulated"
         self._memory = "host"
@@ -110,6 +117,7 @@ class Reference:
             self._contexts.enter_context(cuda_on_cpu.emulated())
         else:
             self._driver = device_kernels.Driver()
+            self._quick = QUICK_SECONDS
         notes: list[str] = []
         try:
             sizes = shapes.Sizes(message["source"])
@@ -244,6 +252,10 @@ class Reference:
         assert self._driver is not None
         return wire.TreeWriter(device_memory.DeviceStorage(self._driver))
 
+    def _finish_work(self) -> None:
+        if self._device == "cuda":
+            torch.cuda.synchronize()
+
     def _give_memory_back(self) -> None:
         # Others share the GPU, and torch keeps what was freed.
         if self._device == "cuda":
@@ -289,14 +301,20 @@ class Reference:
             _restore(self._buffers)
             torch.manual_seed(seed)
             expected = instance.model(*copy.deepcopy(inputs))
+            self._finish_work()
             _check_size(expected, "outputs", most)
             reply["expected"] = writers[1].encode(expected)
             reply["expected64"] = None
             expected64 = None
             if _bytes(expected, as_float64=True) > most:
                 notes.append("no expected values in float64: they are too large")
+            elif message.get("float64") != "always" and self._float64_seconds > self._quick:
+                notes.append("expected values in float64 for the public seeds only: it is slow")
             else:
+                started = time.monotonic()
                 expected64 = self._run_in_float64(inputs, expected, seed, notes)
+                self._finish_work()
+                self._float64_seconds = time.monotonic() - started
             if expected64 is not None:
                 writers.append(self._writer("expected64"))
                 reply["expected64"] = writers[-1].encode(expected64)

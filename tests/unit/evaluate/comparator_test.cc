@@ -340,5 +340,31 @@ TEST_CASE("a change of an input is found by its bytes") {
   CHECK(difference->path == "[1]");
 }
 
+TEST_CASE("how far the baseline is from float64 is learned where both are known") {
+  std::vector<double> exact = Normal(4096, 11);
+  std::vector<double> rounded = exact;
+  std::vector<double> noise = Normal(4096, 12);
+  // A baseline whose products are rounded to TF32.
+  for (size_t i = 0; i < exact.size(); ++i) rounded[i] += 0x1p-11 * noise[i];
+  Value expected = TensorOf(DType::kFloat32, {64, 64}, rounded);
+  Value expected64 = TensorOf(DType::kFloat64, {64, 64}, exact);
+  Value precise = TensorOf(DType::kFloat32, {64, 64}, exact);
+  CompareOptions options;
+  Comparison known = CompareOutputs(expected, &expected64, precise, options);
+  REQUIRE(known.verdict == v1::VERDICT_PASSED);
+  REQUIRE(known.baseline_errors.size() == 1);
+  CHECK(known.baseline_errors[0] == Approx(0x1p-11).epsilon(0.1));
+  // Another case, without float64: who is more precise than the baseline is not wrong.
+  CHECK(CompareOutputs(expected, nullptr, precise, options).verdict == v1::VERDICT_WRONG_OUTPUT);
+  options.baseline_errors = known.baseline_errors;
+  CHECK(CompareOutputs(expected, nullptr, precise, options).verdict == v1::VERDICT_PASSED);
+  Value off = TensorOf(DType::kFloat32, {64, 64}, [&] {
+    std::vector<double> numbers = exact;
+    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] += 0x1p-7 * noise[i];
+    return numbers;
+  }());
+  CHECK(CompareOutputs(expected, nullptr, off, options).verdict == v1::VERDICT_WRONG_OUTPUT);
+}
+
 }  // namespace
 }  // namespace kmosaic

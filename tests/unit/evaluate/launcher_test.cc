@@ -152,6 +152,8 @@ TEST_CASE("a launcher concludes what the comparison here does") {
     CompareOptions options;
     options.tolerance.largest_input = 100;
     if (c.scale_hint > 0) options.scale_hints = {c.scale_hint, c.scale_hint};
+    // On both sides of what it allows.
+    if (i % 2 == 0) options.baseline_errors = {3 * UnitRoundoff(c.dtype), 0};
     Comparison here =
         CompareOutputs(expected.value, c.have64 ? &expected64.value : nullptr, got.value, options);
     auto there = examiner.Compare(expected, c.have64 ? &expected64 : nullptr, got, options);
@@ -161,12 +163,61 @@ TEST_CASE("a launcher concludes what the comparison here does") {
     CHECK(there->reason == here.reason);
     CHECK(there->worst_error_ratio == Approx(here.worst_error_ratio));
     if (here.verdict == kernelmosaic::v1::VERDICT_PASSED) {
+      REQUIRE(there->baseline_errors.size() == here.baseline_errors.size());
+      for (size_t leaf = 0; leaf < here.baseline_errors.size(); ++leaf) {
+        CHECK(there->baseline_errors[leaf] == Approx(here.baseline_errors[leaf]));
+      }
       CHECK(there->zeros_pass == here.zeros_pass);
       ++passed;
     }
   }
   CHECK(passed > 60);
   CHECK(passed < static_cast<int>(cases.size()) - 20);
+}
+
+TEST_CASE("a launcher sees what the wrong part looks like") {
+  LauncherPool* pool = SharedPool();
+  if (pool == nullptr) return;
+  LauncherExaminer examiner(pool, BlockMemory::kHost, kMaxBytes);
+  CompareOptions options;
+  options.poison = 0x5A;
+  for (DType dtype : {DType::kFloat32, DType::kFloat16, DType::kFloat64, DType::kComplex64,
+                      DType::kInt32, DType::kUInt8}) {
+    size_t count = 300 * Components(dtype);
+    std::vector<double> numbers = Normal(count, 5);
+    for (double& number : numbers) {
+      number = IsFloating(dtype) ? RoundTo(dtype, number) : std::floor(std::abs(9 * number)) + 1;
+    }
+    Parcel expected = ParcelOf(TensorOf(dtype, {30, 10}, numbers));
+    for (std::string pattern : {"zeros", "zero tail", "poison", "poison tail", "one", "nans"}) {
+      if (pattern == "nans" && !IsFloating(dtype)) continue;
+      std::vector<double> values = numbers;
+      size_t tail = pattern == "zero tail" ? count / 2 : 0;
+      if (pattern == "zeros" || pattern == "zero tail") {
+        std::fill(values.begin() + static_cast<std::ptrdiff_t>(tail), values.end(), 0);
+      }
+      if (pattern == "nans") std::fill(values.begin(), values.end(), kNan);
+      if (pattern == "one") values[count / 3] += 1000;
+      Value got = TensorOf(dtype, {30, 10}, values);
+      if (pattern == "poison" || pattern == "poison tail") {
+        std::string bytes(got.tensor.bytes());
+        size_t from = pattern == "poison" ? 0 : bytes.size() / 2;
+        std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(from), bytes.end(), '\x5A');
+        got.tensor.block = std::make_shared<const std::string>(bytes);
+      }
+      Parcel given = ParcelOf(got);
+      Comparison here = CompareOutputs(expected.value, nullptr, given.value, options);
+      auto there = examiner.Compare(expected, nullptr, given, options);
+      INFO(DTypeName(dtype) << " " << pattern << ": " << here.reason);
+      REQUIRE(there.ok());
+      REQUIRE(here.mismatch.has_value());
+      CHECK(there->reason == here.reason);
+      REQUIRE(there->mismatch.has_value());
+      CHECK(there->mismatch->pattern() == here.mismatch->pattern());
+      CHECK(there->mismatch->wrong_elements() == here.mismatch->wrong_elements());
+      CHECK(there->mismatch->max_error() == Approx(here.mismatch->max_error()));
+    }
+  }
 }
 
 TEST_CASE("what is right is known to be right without a second look") {
@@ -187,6 +238,8 @@ TEST_CASE("what is right is known to be right without a second look") {
                    {"accumulation", rule.accumulation},
                    {"block", rule.block},
                    {"scale_hint", 0},
+                   {"baseline_error", 0},
+                   {"baseline_error", 0},
                    {"factor", rule.factor},
                    {"smallest_block", rule.smallest_block}}};
     std::vector<UniqueFd> held;
@@ -200,7 +253,8 @@ TEST_CASE("what is right is known to be right without a second look") {
                              {"expected", expected.node},
                              {"expected64", expected64.node},
                              {"got", got.node},
-                             {"rules", rules}},
+                             {"rules", rules},
+                             {"poison", 255}},
                             fds);
     REQUIRE(reply.ok());
     INFO(reply->message.dump());

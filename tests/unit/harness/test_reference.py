@@ -260,3 +260,13 @@ def test_values_in_float64_that_are_too_large_are_left_out(load: Load) -> None:
     assert any("too large" in note for note in reply["notes"])
     for descriptor in fds:
         os.close(descriptor)
+
+
+def test_where_float64_is_slow_it_is_for_the_cases_that_need_it(load: Load) -> None:
+    loaded = load(LINEAR)
+    loaded.role._quick = 0.0
+    assert loaded.case(seed=1)["expected64"] is not None
+    again = loaded.case(seed=2)
+    assert again["expected64"] is None
+    assert again["notes"] == ["expected values in float64 for the public seeds only: it is slow"]
+    assert loaded.case(seed=3, float64="always")["expected64"] is not None
