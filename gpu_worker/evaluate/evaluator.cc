@@ -632,7 +632,7 @@ Conclusion Evaluator::CheckAblated(Work& work, const std::string& artifact) cons
   Candidate::Options options = CandidateOptions(work, artifact);
   options.schedule = kAblatedSchedule;
   options.limits.run = std::min(options.limits.run, kAblatedRun);
-  Candidate candidate(std::move(options), options_.roles, work.cancellation);
+  Candidate candidate(std::move(options), &work.roles, work.cancellation);
   // Whatever else it comes to: it needs its kernels.
   auto needs_them = [](const Conclusion& conclusion) {
     return conclusion.verdict == v1::VERDICT_INFRASTRUCTURE ? conclusion : Conclusion();
@@ -641,7 +641,8 @@ Conclusion Evaluator::CheckAblated(Work& work, const std::string& artifact) cons
   if (!loaded.passed()) return needs_them(loaded);
   VerifyOptions judging;
   judging.oracle = work.request.oracle();
-  Verifier verifier(std::move(judging), work.reference.get(), options_.roles, work.cancellation);
+  Verifier verifier(std::move(judging), work.reference.get(), &work.examiner, &work.roles,
+                    work.cancellation);
   bool has_elements = false;
   for (uint64_t seed : PublicSeeds(std::max(2U, options_.public_seeds))) {
     auto made = work.reference->Case(seed, "native", /*keep=*/true);
@@ -652,7 +653,9 @@ Conclusion Evaluator::CheckAblated(Work& work, const std::string& artifact) cons
     }
     auto ran = candidate.Run(task_case);
     if (auto* failed = std::get_if<Conclusion>(&ran)) return needs_them(*failed);
-    Comparison compared = verifier.Judge(task_case, std::get<RunResult>(ran).outputs);
+    auto looked = verifier.Judge(task_case, std::get<RunResult>(ran).outputs);
+    if (auto* failed = std::get_if<Conclusion>(&looked)) return *failed;
+    const Comparison& compared = std::get<Comparison>(looked);
     if (compared.verdict != v1::VERDICT_PASSED) return Conclusion();
   }
   if (!has_elements) return Conclusion();
@@ -681,8 +684,8 @@ Conclusion Evaluator::Count(Work& work) const {
   if (auto* made = std::get_if<std::shared_ptr<const TaskCase>>(&task_case)) {
     VerifyOptions options;
     options.oracle = work.request.oracle();
-    auto looked = Verifier(std::move(options), work.reference.get(), options_.examiner,
-                           options_.roles, work.cancellation)
+    auto looked = Verifier(std::move(options), work.reference.get(), &work.examiner, &work.roles,
+                           work.cancellation)
                       .Judge(**made, result.outputs);
     if (auto* failed = std::get_if<Conclusion>(&looked)) return *failed;
     const Comparison& compared = std::get<Comparison>(looked);

@@ -9,7 +9,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "gpu_worker"))
 pytest.importorskip("torch", reason="the harness needs a Python with torch")
 
-import driver_stand_in  # noqa: E402
+import driver_stand_in
+
 
 @pytest.fixture(autouse=True)
 def no_seal() -> Iterator[None]:

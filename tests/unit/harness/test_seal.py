@@ -103,11 +103,11 @@ def test_a_tensor_with_methods_of_its_own_is_tampering() -> None:
     tensor = torch.ones(2)
     tensor.detach = lambda: torch.zeros(2)  # type: ignore[method-assign]
     with pytest.raises(seal.Tampered, match="detach") as raised:
-        wire.TreeWriter("x").encode(tensor)
+        wire.TreeWriter(wire.FileStorage("x")).encode(tensor)
     assert errors.verdict_of(raised.value, "RUNTIME_ERROR") == "TAMPERING"
     plain = torch.ones(2)
     plain.note = "harmless"  # type: ignore[attr-defined]
-    assert wire.TreeWriter("x").encode(plain)["bytes"] == 8
+    assert wire.TreeWriter(wire.FileStorage("x")).encode(plain)["bytes"] == 8
 
 
 def test_collecting_tells_what_an_import_exchanged() -> None:

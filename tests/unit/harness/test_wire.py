@@ -118,8 +118,8 @@ def test_frames_carry_descriptors_and_end_with_the_peer() -> None:
 
 
 def test_a_tensor_with_too_few_strides_is_refused() -> None:
-    writer = wire.TreeWriter("test")
+    writer = wire.TreeWriter(wire.FileStorage("test"))
     node = writer.encode(torch.zeros(2, 3))
     node["stride"] = [1]
     with pytest.raises(wire.ProtocolError, match="2 dimensions with 1 strides"):
-        wire.decode(node, writer.descriptor)
+        wire.decode(node, writer.finish())
