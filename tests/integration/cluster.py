@@ -79,6 +79,7 @@ class Cluster:
     prefix: list[str] = field(default_factory=list)
     # Conversations that one runner holds at most.
     conversations: int = 64
+    device: str = "emulated"
     coordinator: Daemon = field(init=False)
     workers: list[Daemon] = field(default_factory=list)
     runners: list[Daemon] = field(default_factory=list)
@@ -113,7 +114,8 @@ class Cluster:
                 f"--coordinator={self.coordinator.grpc}",
                 "--listen=127.0.0.1:0",
                 "--http-listen=127.0.0.1:0",
-                "--device=emulated",
+                f"--device={self.device}",
+                f"--gpu={number}",
                 f"--cache-dir={self.directory / f'cache{number}'}",
                 f"--python={PYTHON}",
             ],

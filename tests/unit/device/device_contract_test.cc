@@ -38,9 +38,11 @@ struct FakeToolkit {
     toolchain.cuda_include = dir.path() + "/include";
   }
   absl::StatusOr<std::unique_ptr<Device>> Cuda(const FakeGpu& gpu = {}) {
-    return CudaDevice::Create(
-        {toolchain, KMOSAIC_SOURCE_DIR "/gpu_worker/torch_abi/include", "", dir.path()},
-        FakeDriver(gpu));
+    CudaDevice::Options options;
+    options.toolchain = toolchain;
+    options.torch_headers = KMOSAIC_SOURCE_DIR "/gpu_worker/torch_abi/include";
+    options.lock_folder = dir.path();
+    return CudaDevice::Create(options, FakeDriver(gpu));
   }
 };
 

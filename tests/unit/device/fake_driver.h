@@ -48,7 +48,8 @@ inline DriverTable FakeDriver(const FakeGpu& gpu) {
   table.cuDeviceGetUuid = [gpu](void* uuid, int device) {
     auto* bytes = static_cast<unsigned char*>(uuid);
     // The UUIDs of further GPUs follow the first one's.
-    for (unsigned char i = 0; i < 16; ++i) bytes[i] = i == 0 ? static_cast<unsigned char>(gpu.uuid + device) : i;
+    for (unsigned char i = 0; i < 16; ++i)
+      bytes[i] = i == 0 ? static_cast<unsigned char>(gpu.uuid + device) : i;
     return 0;
   };
   table.cuDeviceGetAttribute = [gpu](int* value, int attribute, int) {
@@ -61,10 +62,11 @@ inline DriverTable FakeDriver(const FakeGpu& gpu) {
   };
   table.nvmlInit = [] { return 0; };
   table.nvmlDeviceGetHandleByUUID = [gpu](const char* uuid, void** device) {
-    std::string known = (gpu.mig ? "MIG-" : "GPU-") + std::string(kFakeUuid);
-    static int handle;
-    *device = &handle;
-    return uuid == known ? 0 : 6;
+    // All but the first byte, in which the GPUs differ.
+    std::string wanted = std::string(gpu.mig ? "MIG-" : "GPU-");
+    std::string text = uuid;
+    *device = nullptr;
+    return text.rfind(wanted, 0) == 0 && text.substr(6) == std::string(kFakeUuid).substr(2) ? 0 : 6;
   };
   table.nvmlDeviceGetMinorNumber = [gpu](void*, unsigned* minor) {
     *minor = gpu.node;
