@@ -263,6 +263,25 @@ class ModelNew""",
         _TAMPERING,
         "a signal handler runs in the middle of the harness",
     ),
+    Candidate(
+        "breaks-the-seal",
+        "patches",
+        AFFINE,
+        affine(
+            "return kernels.affine(x)",
+            head="""
+            import sys, time
+            seal = sys.modules["harness.seal"]
+            for cell in seal.broken.__closure__:
+                if isinstance(cell.cell_contents, list):
+                    cell.cell_contents.clear()
+            time.perf_counter_ns = lambda: 0
+            """,
+        ),
+        _TAMPERING,
+        "knows what watches it, and takes that apart first",
+        gap="needs a watch outside of the process; what it gains is bounded by the daemon's clock",
+    ),
 ]
 
 PROCESS = [

@@ -308,6 +308,25 @@ PROCESS = [
         "no other process can be reached",
     ),
     Candidate(
+        "brings-its-own-libc",
+        "process",
+        AFFINE,
+        affine_host(
+            _host(launch="y.zero_();"),
+            more="""
+#include <sys/socket.h>
+#include <unistd.h>
+extern "C" {
+ssize_t pwrite(int, const void*, size_t size, off_t) { return ssize_t(size); }
+ssize_t sendmsg(int, const struct msghdr*, int) { return 0; }
+int memcmp(const void*, const void*, size_t) { return 0; }
+}
+""",
+        ),
+        ("WRONG_OUTPUT", "COMPILE_ERROR"),
+        "functions that a library brings with it do not reach the harness",
+    ),
+    Candidate(
         "interposes-time-and-write",
         "process",
         AFFINE,

@@ -230,6 +230,20 @@ WORKERS = [
         gap_devices=(CUDA,),
     ),
     Candidate(
+        "torch-then-copied-by-a-kernel",
+        "other worker",
+        MATMUL,
+        model(
+            "return (kernels.affine(torch.matmul(a, b)) - 1) / 2",
+            cuda=AFFINE_CUDA,
+            functions=AFFINE_FUNCTIONS,
+            signature="a, b",
+        ),
+        ("FORBIDDEN_LIBRARY", "NO_CUSTOM_KERNEL"),
+        "the kernel carries the result of a library to the output",
+        gap="needs the share of the work that torch does, and a policy of the task about it",
+    ),
+    Candidate(
         "torch-through-numpy",
         "other worker",
         MATMUL,
@@ -346,7 +360,7 @@ class ModelNew(torch.nn.Module):
                     except OSError:
                         pass
             for text in texts:
-                if "class Model(torch.nn.Module)" in text and "get_init_inputs" in text:
+                if "class Model" + "(" in text and "def get_init" + "_inputs" in text:
                     space = {}
                     exec(text, space)
                     found = space["Model"]()
@@ -544,7 +558,7 @@ KEPT = [
             answers = []
             for seed in (0, 42, 1000045):
                 torch.manual_seed(seed)
-                for shape in ((50, 37), (16411, 4099)):
+                for shape in ((50, 37), (8209, 2053)):
                     known = torch.randn(*shape)
                     answers.append((known, 2 * known + 1))
             """,

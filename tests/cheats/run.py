@@ -39,9 +39,9 @@ GOOD = next(c for c in HONEST if c.name == "honest-affine")
 _GAINED = 0.8
 # Faults are bounded by these, so that a run of them ends soon.
 _FAULT_LIMITS = (
-    "--run-limit=6s",
+    "--run-limit=10s",
     "--compile-limit=30s",
-    "--memory-mib=2048",
+    "--memory-mib=1024",
     "--processes=64",
     "--tmp-mib=64",
     "--verify-slots=1",

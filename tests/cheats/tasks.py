@@ -25,7 +25,7 @@ def get_inputs():
 def get_init_inputs():
     return []
 """,
-    {"ROWS": (50, 16411), "COLUMNS": (37, 4099)},
+    {"ROWS": (50, 8209), "COLUMNS": (37, 2053)},
     entry={
         "prototype": "void affine(const float* x, float* y, size_t n, cudaStream_t stream)",
         "bindings": {"x": "input[0]", "y": "output[0]", "n": "input[0].numel"},
@@ -152,7 +152,7 @@ def get_inputs():
 def get_init_inputs():
     return []
 """,
-    {"ROWS": (30, 8192), "COLUMNS": (301, 8191)},
+    {"ROWS": (30, 4096), "COLUMNS": (301, 4099)},
 )
 
 HISTOGRAM = _task(

@@ -14,6 +14,8 @@ ROOT = Path(__file__).resolve().parents[2]
 HOME = Path(os.environ.get("KMOSAIC_BIN", ROOT / "build/dev/bin")).parent
 # Outlives the test: what is in it is found by content, and compiling takes most of the time.
 CACHE = HOME / "cheats-cache"
+# On the emulated device (docs/integrity.md, what is not caught).
+KNOWN_GAPS = {"breaks-the-seal", "torch-then-copied-by-a-kernel"}
 
 
 @pytest.fixture(autouse=True)
@@ -27,8 +29,8 @@ def test_every_verdict_is_a_right_one(suite: str, tmp_path: Path) -> None:
     report = run.run(tmp_path, HOME, "emulated", [suite], cache=CACHE)
     assert [o.line() for o in report.wrong()] == []
     assert report.problems == []
-    # A gap on the emulated device would be news.
-    assert [o.candidate.name for o in report.outcomes if o.gap] == []
+    gaps = {o.candidate.name for o in report.outcomes if o.gap}
+    assert gaps == (KNOWN_GAPS if suite == "cheats" else set())
 
 
 def test_the_suites_are_as_large_as_they_say() -> None:

@@ -27,6 +27,18 @@ TEST_CASE("every thread of every block runs once, with its three indices") {
   }
 }
 
+TEST_CASE("an ablated device checks and counts launches, and runs nothing") {
+  REQUIRE(kmosaic_emu_configure("ablated", 0xff, -1) == 0);
+  int ran = 0;
+  CHECK(Launch(3, 5, [&] { ++ran; }) == 0);
+  CHECK(Launch(1, 2048, [&] { ++ran; }) != 0);
+  CHECK(ran == 0);
+  KmEmuCounters counters{};
+  kmosaic_emu_counters(&counters);
+  CHECK(counters.launches == 1);
+  CHECK(Has(Findings(), "illegal_launch"));
+}
+
 TEST_CASE("schedules order threads and blocks as they say") {
   const auto order = [](const char* schedule) {
     REQUIRE(kmosaic_emu_configure(schedule, 0xff, -1) == 0);

@@ -293,6 +293,15 @@ TEST_CASE("cheats and faults are told apart") {
   SECTION("torch does the work") {
     CHECK(Verdict(Solution(kHonest, "return 2 * x + 1")) == v1::VERDICT_NO_CUSTOM_KERNEL);
   }
+  SECTION("torch does the work beside a kernel whose result is dropped") {
+    CHECK(Verdict(Solution(kHonest, "module.affine(x); return 2 * x + 1")) ==
+          v1::VERDICT_NO_CUSTOM_KERNEL);
+  }
+  SECTION("clocks are replaced") {
+    CHECK(Verdict(Solution(kHonest, "return module.affine(x)",
+                           "import time; time.perf_counter_ns = lambda: 0")) ==
+          v1::VERDICT_TAMPERING);
+  }
   SECTION("torch does the work after an exception") {
     std::string body =
         "try: raise RuntimeError('no')\n        except RuntimeError: return 2 * x + 1";

@@ -128,9 +128,10 @@ void kmosaic_emu_allow_dynamic_shared(size_t bytes);
 int kmosaic_emu_in_kernel(void);
 
 // ---- harness
-// schedule: "forward", "reverse" or "random:SEED". poison: the byte that memory without content
-// holds. report_fd: findings are appended there, one JSON object a line, as they are made; -1
-// for none. Forgets findings, counters and errors. Returns 0, or -1 for a schedule that is none.
+// schedule: "forward", "reverse", "random:SEED" or "ablated" (launches are checked and counted, no
+// kernel runs). poison: the byte that memory without content holds. report_fd: findings are
+// appended there, one JSON object a line, as they are made; -1 for none. Forgets findings, counters
+// and errors. Returns 0, or -1 for a schedule that is none.
 int kmosaic_emu_configure(const char* schedule, int poison, int report_fd);
 // Copies the findings so far, a JSON array, into buffer (always 0-terminated when size > 0) and
 // returns the length that the whole text has.
