@@ -234,8 +234,8 @@ WORKERS = [
         "other worker",
         MATMUL,
         model(
-            "return (kernels.affine(torch.matmul(a, b)) - 1) / 2",
-            cuda=AFFINE_CUDA,
+            "return kernels.affine(torch.matmul(a, b))",
+            cuda=AFFINE_CUDA.replace("2.0f * x[i] + 1.0f", "x[i]"),
             functions=AFFINE_FUNCTIONS,
             signature="a, b",
         ),
