@@ -7,6 +7,7 @@
 #include "common/lifecycle/shutdown.h"
 #include "common/log/log.h"
 #include "coordinator/server.h"
+#include "coordinator/store_commands.h"
 
 namespace {
 
@@ -18,6 +19,8 @@ struct Flags {
   int64_t disk_submit_bytes = static_cast<int64_t>(server.disk.submit_bytes);
   int64_t disk_read_only_bytes = static_cast<int64_t>(server.disk.read_only_bytes);
   std::string log_level = "info";
+  bool check = false;
+  std::string restore_from;
 };
 
 void AddOptions(Flags& flags, kmosaic::Options& options) {
@@ -40,6 +43,10 @@ void AddOptions(Flags& flags, kmosaic::Options& options) {
               "with less free space than this, new jobs are refused");
   options.Add("disk-read-only-bytes", &flags.disk_read_only_bytes,
               "with less free space than this, nothing is written");
+  options.Add("check", &flags.check,
+              "check the store in --data-dir, print what it holds, and end (kmosaic store check)");
+  options.Add("restore-from", &flags.restore_from,
+              "make --data-dir from this backup, check it, and end (kmosaic store restore)");
   options.Add("log-level", &flags.log_level, "debug, info, warning or error");
 }
 
@@ -56,6 +63,16 @@ std::string Check(const Flags& flags) {
     return "--disk-submit-bytes must be at least --disk-read-only-bytes, and that at least 0";
   }
   return "";
+}
+
+// Prints what a command found.
+int Print(const absl::StatusOr<std::string>& found) {
+  if (found.ok()) {
+    printf("%s\n", found->c_str());
+    return 0;
+  }
+  fprintf(stderr, "%s: %s\n", kProcess, std::string(found.status().message()).c_str());
+  return kExitFailed;
 }
 
 int Run(Flags& flags) {
@@ -111,5 +128,9 @@ int main(int argc, char** argv) {
     return kmosaic::kExitUsage;
   }
   kmosaic::StartLog(kProcess, level);
+  if (!flags.restore_from.empty()) {
+    return Print(kmosaic::RestoreDataDirectory(flags.restore_from, flags.server.data_dir));
+  }
+  if (flags.check) return Print(kmosaic::CheckDataDirectory(flags.server.data_dir));
   return Run(flags);
 }

@@ -32,6 +32,7 @@
 #include "coordinator/service/runner_service.h"
 #include "coordinator/service/score_service.h"
 #include "coordinator/service/worker_registry.h"
+#include "coordinator/store/backup.h"
 #include "coordinator/store/rocksdb_task_store.h"
 
 namespace kmosaic {
@@ -88,6 +89,8 @@ class Server : public CoordinatorServer {
 
  private:
   std::string ServiceDiscovery() const;
+  absl::StatusOr<v1::BackupResponse> Backup(const std::string& data_dir,
+                                            const std::string& directory, const Clock& clock) const;
 
   // Order is dependency: what comes later uses what comes before.
   Metrics metrics_;
@@ -115,9 +118,8 @@ class Server : public CoordinatorServer {
 
 absl::Status Server::Start(const Options& options, const Clock& clock) {
   KMOSAIC_RETURN_IF_ERROR(PrepareDirectory(options.data_dir));
-  KMOSAIC_ASSIGN_OR_RETURN(store_,
-                           RocksDbTaskStore::Open(absl::StrCat(options.data_dir, "/store"), {}));
-  KMOSAIC_ASSIGN_OR_RETURN(blobs_, BlobFiles::Open(absl::StrCat(options.data_dir, "/blobs")));
+  KMOSAIC_ASSIGN_OR_RETURN(store_, RocksDbTaskStore::Open(StoreDirectory(options.data_dir), {}));
+  KMOSAIC_ASSIGN_OR_RETURN(blobs_, BlobFiles::Open(BlobDirectory(options.data_dir)));
 
   TaskQueueOptions queue_options;
   queue_options.rules = options.queue;
@@ -165,7 +167,11 @@ absl::Status Server::Start(const Options& options, const Clock& clock) {
       std::make_unique<ScoreService>(ScoreService::Options{}, *placement_, clock, score_metrics_);
   dataset_service_ = std::make_unique<DatasetService>(*queue_, export_metrics_);
   blob_service_ = std::make_unique<BlobService>(*blobs_);
-  admin_service_ = std::make_unique<AdminService>(std::move(self), *queue_, *placement_);
+  admin_service_ = std::make_unique<AdminService>(
+      std::move(self), *queue_, *placement_,
+      [this, data_dir = options.data_dir, &clock](const std::string& directory) {
+        return Backup(data_dir, directory, clock);
+      });
 
   RpcServer::Options rpc;
   rpc.listen = options.listen;
@@ -175,6 +181,18 @@ absl::Status Server::Start(const Options& options, const Clock& clock) {
                   admin_service_.get()};
   KMOSAIC_ASSIGN_OR_RETURN(rpc_, RpcServer::Start(rpc));
   return absl::OkStatus();
+}
+
+absl::StatusOr<v1::BackupResponse> Server::Backup(const std::string& data_dir,
+                                                  const std::string& directory,
+                                                  const Clock& clock) const {
+  absl::Duration begin = clock.Steady();
+  KMOSAIC_ASSIGN_OR_RETURN(BackupSize size, MakeBackup(*store_, data_dir, directory));
+  v1::BackupResponse response;
+  response.set_files(size.files);
+  response.set_bytes(size.bytes);
+  response.set_seconds(absl::ToDoubleSeconds(clock.Steady() - begin));
+  return response;
 }
 
 std::string Server::ServiceDiscovery() const {

@@ -93,9 +93,11 @@ absl::StatusOr<v1::Job> JobClient::Delete(const std::string& id) {
 }
 
 absl::StatusOr<uint64_t> JobClient::Retry(const std::string& id,
-                                          const std::vector<v1::ItemState>& states) {
+                                          const std::vector<v1::ItemState>& states,
+                                          const std::vector<uint32_t>& items) {
   v1::RetryJobRequest request;
   request.set_id(id);
+  for (uint32_t item : items) request.add_items(item);
   for (v1::ItemState state : states) request.add_states(state);
   auto response = Call<v1::RetryJobResponse>(host_, connection_, [&](auto* context, auto* reply) {
     return stub_->Retry(context, request, reply);
@@ -132,6 +134,23 @@ absl::StatusOr<std::vector<v1::Item>> JobClient::ListItems(
         v1::ListItemsResponse page,
         Call<v1::ListItemsResponse>(host_, connection_, [&](auto* context, auto* response) {
           return stub_->ListItems(context, request, response);
+        }));
+    for (v1::Item& item : *page.mutable_items()) items.push_back(std::move(item));
+    request.set_page_token(page.next_page_token());
+  } while (!request.page_token().empty());
+  return items;
+}
+
+absl::StatusOr<std::vector<v1::Item>> JobClient::ListDeadLetters(const std::string& job) {
+  std::vector<v1::Item> items;
+  v1::ListDeadLettersRequest request;
+  request.set_job(job);
+  request.set_page_size(kPageSize);
+  do {
+    KMOSAIC_ASSIGN_OR_RETURN(
+        v1::ListDeadLettersResponse page,
+        Call<v1::ListDeadLettersResponse>(host_, connection_, [&](auto* context, auto* response) {
+          return stub_->ListDeadLetters(context, request, response);
         }));
     for (v1::Item& item : *page.mutable_items()) items.push_back(std::move(item));
     request.set_page_token(page.next_page_token());

@@ -33,12 +33,15 @@ class JobClient {
   absl::StatusOr<v1::Job> Resume(const std::string& id);
   absl::StatusOr<v1::Job> Delete(const std::string& id);
   // Number of items that are READY again.
-  absl::StatusOr<uint64_t> Retry(const std::string& id, const std::vector<v1::ItemState>& states);
+  absl::StatusOr<uint64_t> Retry(const std::string& id, const std::vector<v1::ItemState>& states,
+                                 const std::vector<uint32_t>& items = {});
 
   // All pages.
   absl::StatusOr<std::vector<v1::Job>> List();
   absl::StatusOr<std::vector<v1::Item>> ListItems(const std::string& job,
                                                   const std::vector<v1::ItemState>& states = {});
+  // FAILED and DEAD items; of all jobs when `job` is empty.
+  absl::StatusOr<std::vector<v1::Item>> ListDeadLetters(const std::string& job);
   absl::StatusOr<v1::ItemDetail> GetItem(const std::string& job, uint32_t number);
 
   // Calls `on_event` for each event from `from_seq` on, and `on_idle` at least every 200 ms,

@@ -46,6 +46,8 @@ int RunProgram(const std::vector<std::string>& arguments, Host& host) {
   AddScoreCommand(app, line);
   AddExportCommand(app, line);
   AddWorkerCommands(app, line);
+  AddDlqCommands(app, line);
+  AddStoreCommands(app, line);
   AddHealthCommand(app, line);
   AddDoctorCommand(app, line);
   AddCompletionCommand(app, line);

@@ -23,6 +23,8 @@ void AddTaskCommands(CLI::App& app, CommandLine& line);
 void AddScoreCommand(CLI::App& app, CommandLine& line);
 void AddExportCommand(CLI::App& app, CommandLine& line);
 void AddWorkerCommands(CLI::App& app, CommandLine& line);
+void AddDlqCommands(CLI::App& app, CommandLine& line);
+void AddStoreCommands(CLI::App& app, CommandLine& line);
 void AddHealthCommand(CLI::App& app, CommandLine& line);
 void AddDoctorCommand(CLI::App& app, CommandLine& line);
 void AddCompletionCommand(CLI::App& app, CommandLine& line);

@@ -65,13 +65,18 @@ void FairShare::Charge(uint64_t job) {
   auto found = entries_.find(job);
   if (found == entries_.end() || !found->second.active) return;
   Entry& entry = found->second;
-  Erase(job, entry);
   Band& band = bands_[entry.priority];
   band.virtual_time = std::max(band.virtual_time, entry.virtual_time);
+  // Moved inside the sets, without giving their memory back in between.
+  auto by_time = band.by_time.extract({entry.virtual_time, job});
+  auto by_wait = band.by_wait.extract({entry.since, job});
   entry.virtual_time += 1.0 / entry.weight;
   ++grants_;
   entry.since = grants_;
-  Insert(job, entry);
+  by_time.value().first = entry.virtual_time;
+  by_wait.value().first = entry.since;
+  band.by_time.insert(std::move(by_time));
+  band.by_wait.insert(std::move(by_wait));
 }
 
 }  // namespace kmosaic

@@ -36,6 +36,10 @@ bool IsFinal(v1::ItemState state) {
          state == v1::ITEM_STATE_CANCELLED || state == v1::ITEM_STATE_DEAD;
 }
 
+bool IsDeadLetter(v1::ItemState state) {
+  return state == v1::ITEM_STATE_FAILED || state == v1::ITEM_STATE_DEAD;
+}
+
 uint64_t CountOf(const v1::JobCounts& counts, v1::ItemState state) {
   switch (state) {
     case v1::ITEM_STATE_READY:

@@ -27,6 +27,9 @@ bool MayMove(v1::ItemState from, v1::ItemState to);
 // DONE, FAILED, CANCELLED, DEAD.
 bool IsFinal(v1::ItemState state);
 
+// FAILED, DEAD: ended without a result, and listed as dead letters.
+bool IsDeadLetter(v1::ItemState state);
+
 // The counter of `state`.
 uint64_t CountOf(const v1::JobCounts& counts, v1::ItemState state);
 // Adds `by` to it.

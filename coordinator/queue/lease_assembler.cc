@@ -1,28 +1,32 @@
 #include "coordinator/queue/lease_assembler.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
+#include "kernelmosaic/v1/storage.pb.h"
 
 namespace kmosaic {
-namespace {
-
-constexpr size_t kRecentTasks = 64;
-
-}  // namespace
-
-absl::StatusOr<std::shared_ptr<const v1::TaskSpec>> LeaseAssembler::Task(
-    const std::string& digest) {
-  auto found = recent_.find(digest);
-  if (found != recent_.end()) return found->second;
-  absl::StatusOr<std::string> bytes = store_.Get(Family::kTaskSpec, digest);
-  auto task = std::make_shared<v1::TaskSpec>();
-  if (!bytes.ok() || !task->ParseFromString(*bytes)) {
-    return absl::DataLossError(
-        absl::StrCat("task ", digest, " cannot be read: ", bytes.status().ToString()));
+absl::Status LeaseAssembler::AddTask(const GrantedItem& granted, v1::Lease& lease) {
+  std::pair<uint64_t, uint32_t> key(granted.job_number, granted.place.task);
+  if (!last_.has_value() || last_->first != key) {
+    absl::StatusOr<std::string> bytes =
+        store_.Get(Family::kTask, keys::Task(key.first, key.second));
+    v1::StoredTask task;
+    if (!bytes.ok() || !task.ParseFromString(*bytes)) {
+      return absl::DataLossError(absl::StrCat("task ", key.second, " of job ",
+                                              granted.token.item().job(),
+                                              " cannot be read: ", bytes.status().ToString()));
+    }
+    // Granted many times in a row (views x samples) it is kept; otherwise it is handed on.
+    *lease.mutable_task() = std::move(*task.mutable_spec());
+    if (granted.spec->samples() > 1 || granted.spec->views_size() > 1) {
+      last_.emplace(key, lease.task());
+    }
+    return absl::OkStatus();
   }
-  if (recent_.size() >= kRecentTasks) recent_.clear();
-  recent_[digest] = task;
-  return task;
+  *lease.mutable_task() = last_->second;
+  return absl::OkStatus();
 }
 
 absl::Status LeaseAssembler::AddSteps(const StoreSnapshot& snapshot, const GrantedItem& granted,
@@ -44,20 +48,21 @@ absl::Status LeaseAssembler::AddSteps(const StoreSnapshot& snapshot, const Grant
   return absl::OkStatus();
 }
 
-absl::StatusOr<v1::RunnerSyncResponse> LeaseAssembler::Answer(const SyncResult& result) {
+absl::StatusOr<v1::RunnerSyncResponse> LeaseAssembler::Answer(const SyncResult& result,
+                                                              std::set<std::string>* known_jobs) {
   v1::RunnerSyncResponse response;
   for (const v1::HeldLease& held : result.held) *response.add_held() = held;
   std::unique_ptr<StoreSnapshot> snapshot;
   for (const GrantedItem& granted : result.granted) {
     v1::Lease& lease = *response.add_granted();
     *lease.mutable_token() = granted.token;
-    KMOSAIC_ASSIGN_OR_RETURN(std::shared_ptr<const v1::TaskSpec> task, Task(granted.task_digest));
-    *lease.mutable_task() = *task;
+    KMOSAIC_RETURN_IF_ERROR(AddTask(granted, lease));
     *lease.mutable_views() = granted.spec->views(granted.place.view_set);
     lease.set_sample(granted.place.sample);
-    auto& jobs = *response.mutable_jobs();
     const std::string& job = granted.token.item().job();
-    if (jobs.count(job) == 0) jobs[job] = *granted.spec;
+    bool first =
+        known_jobs == nullptr ? response.jobs().count(job) == 0 : known_jobs->insert(job).second;
+    if (first) (*response.mutable_jobs())[job] = *granted.spec;
     if (granted.steps == 0) continue;
     if (snapshot == nullptr) snapshot = store_.Snapshot();
     KMOSAIC_RETURN_IF_ERROR(AddSteps(*snapshot, granted, lease));

@@ -2,9 +2,10 @@
 #ifndef KMOSAIC_COORDINATOR_QUEUE_LEASE_ASSEMBLER_H_
 #define KMOSAIC_COORDINATOR_QUEUE_LEASE_ASSEMBLER_H_
 
-#include <map>
-#include <memory>
+#include <optional>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "coordinator/queue/sequencer.h"
@@ -18,18 +19,20 @@ class LeaseAssembler {
  public:
   explicit LeaseAssembler(const TaskStore& store) : store_(store) {}
 
-  // `result` has to be durable already. Leaves ttl and next_sync unset. DATA_LOSS when
-  // the store lacks a task or step.
-  absl::StatusOr<v1::RunnerSyncResponse> Answer(const SyncResult& result);
+  // `result` has to be durable already. Specs of `known_jobs` are left out, and those that
+  // are not are added to it; null: nothing is known. Leaves ttl and next_sync unset.
+  // DATA_LOSS when the store lacks a task or step.
+  absl::StatusOr<v1::RunnerSyncResponse> Answer(const SyncResult& result,
+                                                std::set<std::string>* known_jobs);
 
  private:
-  absl::StatusOr<std::shared_ptr<const v1::TaskSpec>> Task(const std::string& digest);
+  absl::Status AddTask(const GrantedItem& granted, v1::Lease& lease);
   absl::Status AddSteps(const StoreSnapshot& snapshot, const GrantedItem& granted,
                         v1::Lease& lease) const;
 
   const TaskStore& store_;
-  // Tasks are granted many times in a row (views x samples), so a few are kept.
-  std::map<std::string, std::shared_ptr<const v1::TaskSpec>> recent_;
+  // The task that was granted last, by job and number.
+  std::optional<std::pair<std::pair<uint64_t, uint32_t>, v1::TaskSpec>> last_;
 };
 
 }  // namespace kmosaic

@@ -26,10 +26,18 @@ struct QueueRules {
   // A job that could be served rises by one priority band each time that this many grants
   // went to others.
   uint64_t ageing_grants = 50;
-  // Most leases in one reply.
-  uint32_t max_grants = 16;
+  // Most leases in one reply, and most bytes of them with the specs of their jobs; one
+  // lease is given in any case. The largest spec (recordings), task and conversation
+  // together stay below what a message may hold (common/rpc/channel.h).
+  uint32_t max_grants = 256;
+  size_t max_grant_bytes = 48u << 20;
+  // Steps of one conversation, serialized.
+  size_t max_conversation_bytes = 20u << 20;
   // Items in no final state, over all jobs; more are refused.
   uint64_t max_open_items = 20'000'000;
+  // Of one job, by Extend.
+  uint64_t max_job_tasks = 10'000'000;
+  uint64_t max_job_items = 100'000'000;
   // Attempts that are kept for an item; older ones are dropped.
   uint32_t max_history = 100;
   // A runner that has not synced for this long is forgotten.

@@ -1,7 +1,10 @@
 #include "coordinator/queue/reader.h"
 
+#include <algorithm>
 #include <optional>
+#include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
 #include "coordinator/queue/item_plan.h"
@@ -49,9 +52,16 @@ absl::StatusOr<uint64_t> NumberOf(const StoreSnapshot& snapshot, const std::stri
 }  // namespace
 
 absl::StatusOr<JobReader> JobReader::Open(const TaskStore& store, const std::string& job) {
+  std::shared_ptr<StoreSnapshot> snapshot = store.Snapshot();
+  KMOSAIC_ASSIGN_OR_RETURN(uint64_t number, NumberOf(*snapshot, job));
+  return OpenOn(std::move(snapshot), number);
+}
+
+absl::StatusOr<JobReader> JobReader::OpenOn(std::shared_ptr<const StoreSnapshot> snapshot,
+                                            uint64_t number) {
   JobReader reader;
-  reader.snapshot_ = store.Snapshot();
-  KMOSAIC_ASSIGN_OR_RETURN(reader.number_, NumberOf(*reader.snapshot_, job));
+  reader.snapshot_ = std::move(snapshot);
+  reader.number_ = number;
   std::string key = keys::Job(reader.number_);
   KMOSAIC_ASSIGN_OR_RETURN(reader.job_,
                            ReadRow<v1::StoredJob>(*reader.snapshot_, Family::kJob, key));
@@ -72,8 +82,11 @@ absl::StatusOr<v1::Item> JobReader::Assemble(uint32_t number, const v1::StoredIt
   item.mutable_id()->set_job(job_.id());
   item.mutable_id()->set_number(number);
   ItemPlace place = PlaceOf(job_.spec(), number);
-  KMOSAIC_ASSIGN_OR_RETURN(v1::StoredTask task, ReadTaskRow(number));
-  item.set_task(task.id());
+  if (!task_id_.has_value() || task_id_->first != place.task) {
+    KMOSAIC_ASSIGN_OR_RETURN(v1::StoredTask task, ReadTaskRow(number));
+    task_id_.emplace(place.task, task.spec().id());
+  }
+  item.set_task(task_id_->second);
   *item.mutable_views() = job_.spec().views(place.view_set);
   item.set_sample(place.sample);
   if (row == nullptr) {
@@ -113,16 +126,26 @@ absl::Status JobReader::AddLastError(uint32_t number, const v1::StoredItem& row,
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::optional<v1::StoredItem>> JobReader::ReadRowOf(uint32_t number) const {
+  if (number >= state_.touched()) return std::optional<v1::StoredItem>();
+  for (Family family : {Family::kItem, Family::kLive}) {
+    absl::StatusOr<std::string> bytes = snapshot_->Get(family, keys::Item(number_, number));
+    if (absl::IsNotFound(bytes.status())) continue;
+    if (!bytes.ok()) return bytes.status();
+    KMOSAIC_ASSIGN_OR_RETURN(v1::StoredItem row, Parse<v1::StoredItem>(*bytes, family));
+    return std::optional<v1::StoredItem>(std::move(row));
+  }
+  return absl::DataLossError(absl::StrCat("the store contradicts itself: item ", number, " of job ",
+                                          id(), " has no row; restore a backup"));
+}
+
 absl::StatusOr<v1::Item> JobReader::ReadItem(uint32_t number, bool with_history) const {
   if (number >= items()) {
     return absl::OutOfRangeError(
         absl::StrCat("job ", id(), " has items 0 to ", items() - 1, ", not ", number));
   }
-  absl::StatusOr<std::string> bytes = snapshot_->Get(Family::kItem, keys::Item(number_, number));
-  if (absl::IsNotFound(bytes.status())) return Assemble(number, nullptr);
-  if (!bytes.ok()) return bytes.status();
-  KMOSAIC_ASSIGN_OR_RETURN(v1::StoredItem row, Parse<v1::StoredItem>(*bytes, Family::kItem));
-  KMOSAIC_ASSIGN_OR_RETURN(v1::Item item, Assemble(number, &row));
+  KMOSAIC_ASSIGN_OR_RETURN(std::optional<v1::StoredItem> row, ReadRowOf(number));
+  KMOSAIC_ASSIGN_OR_RETURN(v1::Item item, Assemble(number, row.has_value() ? &*row : nullptr));
   if (with_history) {
     auto cursor = snapshot_->Scan(Family::kAttempt, keys::AllOfItem(number_, number));
     for (; cursor->Valid(); cursor->Next()) {
@@ -139,7 +162,7 @@ absl::StatusOr<v1::TaskSpec> JobReader::ReadTask(uint32_t number) const {
     return absl::OutOfRangeError(absl::StrCat("job ", id(), " has no item ", number));
   }
   KMOSAIC_ASSIGN_OR_RETURN(v1::StoredTask row, ReadTaskRow(number));
-  return ReadRow<v1::TaskSpec>(*snapshot_, Family::kTaskSpec, row.digest());
+  return std::move(*row.mutable_spec());
 }
 
 absl::StatusOr<std::vector<v1::Step>> JobReader::ReadSteps(uint32_t number) const {
@@ -155,10 +178,13 @@ absl::StatusOr<std::vector<v1::Step>> JobReader::ReadSteps(uint32_t number) cons
 }
 
 absl::Status JobReader::ForEachItem(uint32_t first, const Visit& visit) const {
-  auto cursor = snapshot_->Scan(Family::kItem, keys::NumberedFrom(number_, first));
+  auto item_rows = snapshot_->Scan(Family::kItem, keys::NumberedFrom(number_, first));
+  auto live_rows = snapshot_->Scan(Family::kLive, keys::NumberedFrom(number_, first));
   for (uint32_t number = first; number < items(); ++number) {
     std::optional<v1::StoredItem> row;
-    if (cursor->Valid() && cursor->key() == keys::Item(number_, number)) {
+    std::string key = keys::Item(number_, number);
+    for (StoreCursor* cursor : {item_rows.get(), live_rows.get()}) {
+      if (!cursor->Valid() || cursor->key() != key) continue;
       KMOSAIC_ASSIGN_OR_RETURN(row, Parse<v1::StoredItem>(cursor->value(), Family::kItem));
       cursor->Next();
     }
@@ -166,7 +192,47 @@ absl::Status JobReader::ForEachItem(uint32_t first, const Visit& visit) const {
     KMOSAIC_ASSIGN_OR_RETURN(bool more, visit(item));
     if (!more) break;
   }
-  return cursor->status();
+  KMOSAIC_RETURN_IF_ERROR(item_rows->status());
+  return live_rows->status();
+}
+
+absl::StatusOr<DeadLetterPage> ReadDeadLetters(const TaskStore& store, const std::string& job,
+                                               const std::string& page_token, size_t limit) {
+  keys::Range range;
+  std::shared_ptr<StoreSnapshot> snapshot = store.Snapshot();
+  if (!job.empty()) {
+    KMOSAIC_ASSIGN_OR_RETURN(uint64_t number, NumberOf(*snapshot, job));
+    range = keys::OfJob(number);
+  }
+  if (!page_token.empty()) {
+    std::string key = absl::HexStringToBytes(page_token);
+    if (page_token.size() != 2 * keys::Item(0, 0).size() ||
+        absl::BytesToHexString(key) != page_token) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("page_token '", page_token, "' is not one that a ListDeadLetters returned"));
+    }
+    range.begin = std::max(range.begin, key);
+  }
+  DeadLetterPage page;
+  std::optional<JobReader> reader;
+  uint64_t reader_of = 0;
+  auto cursor = snapshot->Scan(Family::kDeadLetter, range);
+  for (; cursor->Valid(); cursor->Next()) {
+    std::optional<keys::Numbered> key = keys::ParseNumbered(cursor->key());
+    if (!key.has_value()) return absl::DataLossError("a dead letter's key is not one");
+    if (page.items.size() == limit) {
+      page.next_page_token =
+          absl::BytesToHexString(absl::string_view(cursor->key().data(), cursor->key().size()));
+      break;
+    }
+    if (!reader.has_value() || reader_of != key->job) {
+      KMOSAIC_ASSIGN_OR_RETURN(reader, JobReader::OpenOn(snapshot, key->job));
+      reader_of = key->job;
+    }
+    KMOSAIC_ASSIGN_OR_RETURN(page.items.emplace_back(), reader->ReadItem(key->number, false));
+  }
+  KMOSAIC_RETURN_IF_ERROR(cursor->status());
+  return page;
 }
 
 absl::StatusOr<EventPage> ReadEvents(const TaskStore& store, const std::string& job,
@@ -179,9 +245,25 @@ absl::StatusOr<EventPage> ReadEvents(const TaskStore& store, const std::string& 
   EventPage page;
   uint64_t next = from_seq == 0 ? 1 : from_seq;
   auto cursor = snapshot->Scan(Family::kEvent, keys::EventsFrom(number, next));
+  // Items of a task are often in a row.
+  uint32_t task_number = 0;
+  std::string task_id;
   for (; cursor->Valid() && page.events.size() < limit; cursor->Next()) {
-    KMOSAIC_ASSIGN_OR_RETURN(page.events.emplace_back(),
+    KMOSAIC_ASSIGN_OR_RETURN(v1::JobEvent event,
                              Parse<v1::JobEvent>(cursor->value(), Family::kEvent));
+    // Events of schema 1 hold the id.
+    if (event.has_item() && event.item().task().empty()) {
+      uint32_t wanted = event.item().id().number() / std::max(state.items_per_task(), uint32_t{1});
+      if (task_id.empty() || wanted != task_number) {
+        KMOSAIC_ASSIGN_OR_RETURN(
+            v1::StoredTask task,
+            ReadRow<v1::StoredTask>(*snapshot, Family::kTask, keys::Task(number, wanted)));
+        task_number = wanted;
+        task_id = task.spec().id();
+      }
+      event.mutable_item()->set_task(task_id);
+    }
+    page.events.push_back(std::move(event));
     ++next;
   }
   KMOSAIC_RETURN_IF_ERROR(cursor->status());

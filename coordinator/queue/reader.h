@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -25,12 +27,16 @@ class JobReader {
   // NOT_FOUND when there is no such job.
   static absl::StatusOr<JobReader> Open(const TaskStore& store, const std::string& job);
 
+  // The job with this number in the store.
+  static absl::StatusOr<JobReader> OpenOn(std::shared_ptr<const StoreSnapshot> snapshot,
+                                          uint64_t number);
+
   const std::string& id() const { return job_.id(); }
   // With endpoint.recordings.
   const v1::JobSpec& spec() const { return job_.spec(); }
   v1::JobState state() const;
-  uint32_t items() const { return job_.items(); }
-  uint32_t tasks() const { return job_.tasks(); }
+  uint32_t items() const { return static_cast<uint32_t>(state_.counts().total()); }
+  uint32_t tasks() const { return state_.tasks(); }
 
   // Item without its conversation; OUT_OF_RANGE past the last one. `history` is only
   // filled `with_history`: its attempts, oldest first.
@@ -52,13 +58,29 @@ class JobReader {
   absl::StatusOr<v1::StoredTask> ReadTaskRow(uint32_t number) const;
   // `row` is null for an item that nobody touched yet.
   absl::StatusOr<v1::Item> Assemble(uint32_t number, const v1::StoredItem* row) const;
+  // StoredItem of an item that was granted at least once; nothing for another one.
+  absl::StatusOr<std::optional<v1::StoredItem>> ReadRowOf(uint32_t number) const;
   absl::Status AddLastError(uint32_t number, const v1::StoredItem& row, v1::Item& item) const;
 
   std::shared_ptr<const StoreSnapshot> snapshot_;
   uint64_t number_ = 0;
   v1::StoredJob job_;
   v1::StoredJobState state_;
+  // The task whose id was asked for last.
+  mutable std::optional<std::pair<uint32_t, std::string>> task_id_;
 };
+
+struct DeadLetterPage {
+  std::vector<v1::Item> items;
+  // Where the next page begins; empty at the end.
+  std::string next_page_token;
+};
+
+// Up to `limit` FAILED and DEAD items with their last errors, of one job or (empty) of all,
+// oldest job first. NOT_FOUND when there is no such job, INVALID_ARGUMENT for a page token
+// that is not one.
+absl::StatusOr<DeadLetterPage> ReadDeadLetters(const TaskStore& store, const std::string& job,
+                                               const std::string& page_token, size_t limit);
 
 struct EventPage {
   std::vector<v1::JobEvent> events;

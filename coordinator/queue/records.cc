@@ -42,8 +42,8 @@ std::string SerializeDeterministic(const google::protobuf::MessageLite& message)
   return bytes;
 }
 
-v1::StoredItem ToStored(const ItemRecord& item) {
-  v1::StoredItem stored;
+void ToStored(const ItemRecord& item, v1::StoredItem& stored) {
+  stored.Clear();
   stored.set_state(item.state);
   stored.set_ended(item.ended);
   stored.set_attempts(item.attempts);
@@ -53,6 +53,7 @@ v1::StoredItem ToStored(const ItemRecord& item) {
   stored.set_infrastructure_failures(item.infrastructure_failures);
   stored.set_steps(item.steps);
   stored.set_lease_epoch(item.lease_epoch);
+  stored.set_step_bytes(item.step_bytes);
   *stored.mutable_updated() = ToTimestamp(item.updated);
   for (const std::string& worker : item.failed_workers) stored.add_failed_workers(worker);
   if (item.state == v1::ITEM_STATE_DELAYED) {
@@ -62,7 +63,6 @@ v1::StoredItem ToStored(const ItemRecord& item) {
     stored.set_holder(item.lease->runner);
     *stored.mutable_lease_started() = ToTimestamp(item.lease->started);
   }
-  return stored;
 }
 
 ItemRecord FromStored(const v1::StoredItem& stored) {
@@ -76,6 +76,7 @@ ItemRecord FromStored(const v1::StoredItem& stored) {
   item.infrastructure_failures = stored.infrastructure_failures();
   item.steps = stored.steps();
   item.lease_epoch = stored.lease_epoch();
+  item.step_bytes = stored.step_bytes();
   item.updated = FromTimestamp(stored.updated());
   item.failed_workers.assign(stored.failed_workers().begin(), stored.failed_workers().end());
   item.not_before = FromTimestamp(stored.not_before());
@@ -86,6 +87,17 @@ ItemRecord FromStored(const v1::StoredItem& stored) {
     item.lease->first_digest = item.steps;
   }
   return item;
+}
+
+std::string StoredTaskRow(std::string_view serialized_spec) {
+  // One field, of type bytes on the wire as every message is.
+  std::string row;
+  row.reserve(serialized_spec.size() + 6);
+  row += static_cast<char>((v1::StoredTask::kSpecFieldNumber << 3) | 2);
+  size_t length = serialized_spec.size();
+  for (; length >= 0x80; length >>= 7) row += static_cast<char>((length & 0x7f) | 0x80);
+  row += static_cast<char>(length);
+  return row.append(serialized_spec);
 }
 
 v1::JobSpec WithoutRecordings(const v1::JobSpec& spec) {

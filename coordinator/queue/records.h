@@ -8,6 +8,9 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -47,13 +50,10 @@ struct ItemRecord {
   absl::Time not_before;
   absl::Duration due;
   std::vector<std::string> failed_workers;
+  // Serialized bytes of its steps.
+  uint64_t step_bytes = 0;
   // While LEASED.
   std::unique_ptr<LeaseRecord> lease;
-};
-
-struct TaskRecord {
-  std::string id;
-  std::string digest;
 };
 
 struct JobRecord {
@@ -65,21 +65,29 @@ struct JobRecord {
   std::string request_id;
   std::string request_digest;
   absl::Time created;
-  uint32_t total_items = 0;
-  std::vector<TaskRecord> tasks;
+  // Serialized bytes of `spec`.
+  size_t spec_bytes = 0;
   v1::StoredJobState state;
-  // Items that were granted at least once, by number: always the first ones. The rest is
-  // READY, or CANCELLED when the job is.
-  std::vector<ItemRecord> items;
+  // Items that were granted at least once and are not final, by number; also those that
+  // became final in this batch. Everything else is on disk alone.
+  std::unordered_map<uint32_t, ItemRecord> items;
   // Numbers of those in `items` that are READY.
   std::set<uint32_t> returned;
+  // Hashes of the ids of all tasks: from the first Extend on, and in the batch that made
+  // the job.
+  std::unique_ptr<std::unordered_set<uint64_t>> task_ids;
 
-  bool untouched_left() const { return items.size() < total_items; }
+  uint32_t total_items() const { return static_cast<uint32_t>(state.counts().total()); }
+  // Items that were never granted.
+  uint32_t untouched() const { return total_items() - state.touched(); }
 };
 
-v1::StoredItem ToStored(const ItemRecord& item);
+void ToStored(const ItemRecord& item, v1::StoredItem& stored);
 // Without lease deadlines and `due`, which are the reader's to set.
 ItemRecord FromStored(const v1::StoredItem& stored);
+
+// A StoredTask from its serialized TaskSpec.
+std::string StoredTaskRow(std::string_view serialized_spec);
 
 v1::JobSpec WithoutRecordings(const v1::JobSpec& spec);
 

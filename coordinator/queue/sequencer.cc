@@ -53,6 +53,7 @@ absl::StatusOr<std::unique_ptr<Sequencer>> Sequencer::Load(const QueueRules& rul
     KMOSAIC_RETURN_IF_ERROR(sequencer->LoadJob(*number, cursor->value(), *snapshot, now));
   }
   KMOSAIC_RETURN_IF_ERROR(cursor->status());
+  KMOSAIC_RETURN_IF_ERROR(sequencer->LoadStaging(*snapshot));
   return sequencer;
 }
 
@@ -66,12 +67,11 @@ absl::Status Sequencer::LoadJob(uint64_t number, std::string_view row,
   job->request_id = stored.request_id();
   job->request_digest = stored.request_digest();
   job->created = FromTimestamp(stored.created());
-  job->total_items = stored.items();
   job->spec = std::make_shared<const v1::JobSpec>(std::move(*stored.mutable_spec()));
+  job->spec_bytes = job->spec->ByteSizeLong();
   job->shown_spec = WithoutRecordings(*job->spec);
   KMOSAIC_ASSIGN_OR_RETURN(std::string state, snapshot.Get(Family::kJobState, keys::Job(number)));
   KMOSAIC_RETURN_IF_ERROR(Parse(state, "job_state", job->state));
-  KMOSAIC_RETURN_IF_ERROR(LoadTasks(*job, stored.tasks(), snapshot));
   KMOSAIC_RETURN_IF_ERROR(LoadItems(*job, snapshot, now));
 
   const v1::JobCounts& counts = job->state.counts();
@@ -84,35 +84,18 @@ absl::Status Sequencer::LoadJob(uint64_t number, std::string_view row,
   return absl::OkStatus();
 }
 
-absl::Status Sequencer::LoadTasks(JobRecord& job, uint32_t count, const StoreSnapshot& snapshot) {
-  std::unique_ptr<StoreCursor> cursor = snapshot.Scan(Family::kTask, keys::OfJob(job.number));
-  for (; cursor->Valid(); cursor->Next()) {
-    v1::StoredTask task;
-    KMOSAIC_RETURN_IF_ERROR(Parse(cursor->value(), "task", task));
-    ++spec_users_[task.digest()];
-    job.tasks.push_back({task.id(), task.digest()});
-  }
-  KMOSAIC_RETURN_IF_ERROR(cursor->status());
-  if (job.tasks.size() != count) {
-    return Contradiction(
-        absl::StrCat("job ", job.id, " has ", job.tasks.size(), " of ", count, " tasks"));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status Sequencer::LoadItems(JobRecord& job, const StoreSnapshot& snapshot,
                                   const StepContext& now) {
-  std::unique_ptr<StoreCursor> cursor = snapshot.Scan(Family::kItem, keys::OfJob(job.number));
+  std::unique_ptr<StoreCursor> cursor = snapshot.Scan(Family::kLive, keys::OfJob(job.number));
   for (; cursor->Valid(); cursor->Next()) {
     std::optional<keys::Numbered> key = keys::ParseNumbered(cursor->key());
     v1::StoredItem stored;
-    KMOSAIC_RETURN_IF_ERROR(Parse(cursor->value(), "item", stored));
-    uint32_t number = static_cast<uint32_t>(job.items.size());
-    if (!key.has_value() || key->number != number || number >= job.total_items) {
-      return Contradiction(absl::StrCat("items of job ", job.id, " have a gap at ", number));
+    KMOSAIC_RETURN_IF_ERROR(Parse(cursor->value(), "live", stored));
+    if (!key.has_value() || key->number >= job.state.touched() || IsFinal(stored.state())) {
+      return Contradiction(absl::StrCat("a live item of job ", job.id, " is none"));
     }
-    job.items.push_back(FromStored(stored));
-    ItemRecord& item = job.items.back();
+    uint32_t number = key->number;
+    ItemRecord& item = job.items.emplace(number, FromStored(stored)).first->second;
     switch (item.state) {
       case v1::ITEM_STATE_READY:
         job.returned.insert(number);
@@ -130,6 +113,28 @@ absl::Status Sequencer::LoadItems(JobRecord& job, const StoreSnapshot& snapshot,
         break;
     }
   }
+  KMOSAIC_RETURN_IF_ERROR(cursor->status());
+  const v1::JobCounts& counts = job.state.counts();
+  uint64_t ready = job.returned.size() + (job.state.cancelled() ? 0 : job.untouched());
+  if (job.state.touched() > job.total_items() || counts.ready() != ready ||
+      counts.ready() + counts.delayed() + counts.leased() !=
+          job.items.size() + ready - job.returned.size()) {
+    return Contradiction(
+        absl::StrCat("the counters of job ", job.id, " are not those of its live items"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Sequencer::LoadStaging(const StoreSnapshot& snapshot) {
+  std::unique_ptr<StoreCursor> cursor = snapshot.Scan(Family::kMeta, keys::AllStaging());
+  for (; cursor->Valid(); cursor->Next()) {
+    uint64_t number = 0;
+    std::string_view digits = cursor->key().substr(std::string_view(keys::kStaging).size());
+    if (!absl::SimpleAtoi(absl::string_view(digits.data(), digits.size()), &number)) {
+      return Contradiction("a staging entry names no job number");
+    }
+    abandoned_.push_back(number);
+  }
   return cursor->status();
 }
 
@@ -146,13 +151,15 @@ absl::StatusOr<const JobRecord*> Sequencer::FindJob(const std::string& id) const
 }
 
 void Sequencer::SaveItem(const JobRecord& job, uint32_t number, Effects& effects) {
-  effects.batch.Put(Family::kItem, keys::Item(job.number, number),
-                    ToStored(job.items[number]).SerializeAsString());
+  const ItemRecord& item = job.items.at(number);
+  ToStored(item, stored_item_);
+  effects.batch.Put(IsFinal(item.state) ? Family::kItem : Family::kLive,
+                    keys::Item(job.number, number), stored_item_.SerializeAsString());
 }
 
 void Sequencer::Move(JobRecord& job, uint32_t number, v1::ItemState to, const Why& why,
                      const StepContext& context, Effects& effects) {
-  ItemRecord& item = job.items[number];
+  ItemRecord& item = job.items.at(number);
   v1::ItemState from = item.state;
   if (!MayMove(from, to) || (item.lease != nullptr) != (to == v1::ITEM_STATE_LEASED)) {
     LogError("broken invariant: an item moves as none may", {{"job", job.id},
@@ -165,8 +172,20 @@ void Sequencer::Move(JobRecord& job, uint32_t number, v1::ItemState to, const Wh
   if (from == v1::ITEM_STATE_DELAYED) delays_.erase({item.due, job.number, number});
   if (to == v1::ITEM_STATE_READY) job.returned.insert(number);
   if (to == v1::ITEM_STATE_DELAYED) delays_.emplace(item.due, job.number, number);
-  if (!IsFinal(from) && IsFinal(to)) --open_items_;
-  if (IsFinal(from) && !IsFinal(to)) ++open_items_;
+  if (!IsFinal(from) && IsFinal(to)) {
+    --open_items_;
+    settled_.emplace_back(job.number, number);
+    effects.batch.Delete(Family::kLive, keys::Item(job.number, number));
+  }
+  if (IsFinal(from) && !IsFinal(to)) {
+    ++open_items_;
+    effects.batch.Delete(Family::kItem, keys::Item(job.number, number));
+  }
+  if (IsDeadLetter(to)) {
+    effects.batch.Put(Family::kDeadLetter, keys::Item(job.number, number), "");
+  } else if (IsDeadLetter(from)) {
+    effects.batch.Delete(Family::kDeadLetter, keys::Item(job.number, number));
+  }
 
   item.state = to;
   item.updated = context.wall;
@@ -179,7 +198,7 @@ void Sequencer::Move(JobRecord& job, uint32_t number, v1::ItemState to, const Wh
   if (why.event) AppendItemEvent(job, number, from, why, context, effects);
 }
 
-void Sequencer::AppendEvent(JobRecord& job, v1::JobEvent event, const StepContext& context,
+void Sequencer::AppendEvent(JobRecord& job, v1::JobEvent& event, const StepContext& context,
                             Effects& effects) {
   job.state.set_last_event(job.state.last_event() + 1);
   event.set_seq(job.state.last_event());
@@ -193,24 +212,22 @@ void Sequencer::AppendEvent(JobRecord& job, v1::JobEvent event, const StepContex
 
 void Sequencer::AppendItemEvent(JobRecord& job, uint32_t number, v1::ItemState from, const Why& why,
                                 const StepContext& context, Effects& effects) {
-  const ItemRecord& item = job.items[number];
-  v1::JobEvent event;
-  v1::ItemChange& change = *event.mutable_item();
+  const ItemRecord& item = job.items.at(number);
+  v1::ItemChange& change = *item_event_.mutable_item();
   change.mutable_id()->set_job(job.id);
   change.mutable_id()->set_number(number);
-  change.set_task(job.tasks[PlaceOf(*job.spec, number).task].id);
   change.set_from(from);
   change.set_to(item.state);
   change.set_reason(why.reason);
   change.set_verdict(why.verdict);
   change.set_step(item.steps == 0 ? 0 : item.steps - 1);
-  AppendEvent(job, std::move(event), context, effects);
+  AppendEvent(job, item_event_, context, effects);
 }
 
 void Sequencer::AppendJobEvent(JobRecord& job, const StepContext& context, Effects& effects) {
   v1::JobEvent event;
   event.set_job_state(JobStateOf(job.state));
-  AppendEvent(job, std::move(event), context, effects);
+  AppendEvent(job, event, context, effects);
 }
 
 void Sequencer::FinishJobIfOver(JobRecord& job, const StepContext& context, Effects& effects) {
@@ -241,6 +258,25 @@ void Sequencer::Finish(Effects& effects) {
     effects.batch.Put(Family::kJobState, keys::Job(number), job.state.SerializeAsString());
   }
   effects.dirty.clear();
+}
+
+void Sequencer::Committed() {
+  for (const auto& [number, item] : settled_) {
+    auto job = jobs_.find(number);
+    if (job == jobs_.end()) continue;
+    auto found = job->second->items.find(item);
+    // It may have been retried since.
+    if (found != job->second->items.end() && IsFinal(found->second.state)) {
+      job->second->items.erase(found);
+    }
+  }
+  settled_.clear();
+  pending_extensions_.clear();
+  for (uint64_t number : fresh_jobs_) {
+    auto job = jobs_.find(number);
+    if (job != jobs_.end()) job->second->task_ids.reset();
+  }
+  fresh_jobs_.clear();
 }
 
 std::vector<v1::Runner> Sequencer::Runners() const {

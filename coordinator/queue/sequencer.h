@@ -1,10 +1,14 @@
 // The queue's rules: what each verb does to jobs, items and leases.
 //
 // Every verb is a step (state, request, context) -> (reply, effects). It reads no clock,
-// draws no random number and does no I/O but what it is handed: the same requests in the
-// same contexts give the same bytes. A verb that answers with an error has no effects.
-// The caller makes the effects durable before it lets anybody see a reply; when that
-// fails, the state in memory is worthless and the process ends.
+// draws no random number and does no I/O but reading the store that it is handed: the same
+// requests in the same contexts give the same bytes. A verb that answers with an error has
+// no effects. The caller makes the effects durable before it lets anybody see a reply, and
+// then calls Committed; when the write fails, the state in memory is worthless and the
+// process ends.
+//
+// Memory: jobs, and items that were granted and are not final. Items that were never
+// granted are a number in their job; final ones are on disk alone.
 //
 // One sequencer owns one store. It does not assume that it is the only one in a process.
 //
@@ -56,7 +60,6 @@ struct GrantedItem {
   uint64_t job_number = 0;
   uint32_t item = 0;
   ItemPlace place;
-  std::string task_digest;
   // Steps that earlier holders recorded.
   uint32_t steps = 0;
   std::shared_ptr<const v1::JobSpec> spec;
@@ -83,6 +86,22 @@ class Sequencer {
   // Verbs on jobs; what they promise stands at TaskQueue and in job.proto.
   absl::StatusOr<v1::SubmitResponse> Submit(const Submission& submission,
                                             const StepContext& context, Effects& effects);
+  // A large submission, so that no batch has to hold all of it. Stage gives the job's
+  // number, or the answer when nothing is to be made (an error, or the job that exists).
+  // Then StageTasks, a piece with each batch, from task 0 on: it returns the first task
+  // that is left. Then FinishSubmit, which may still refuse; it cleans up then, as the next
+  // start does for a submission that was never finished.
+  struct Staged {
+    uint64_t number = 0;
+    std::optional<v1::SubmitResponse> existed;
+  };
+  absl::StatusOr<Staged> Stage(const Submission& submission, const StepContext& context,
+                               Effects& effects);
+  size_t StageTasks(uint64_t number, const Submission& submission, size_t first, Effects& effects);
+  absl::StatusOr<v1::SubmitResponse> FinishSubmit(uint64_t number, const Submission& submission,
+                                                  const StepContext& context, Effects& effects);
+  absl::StatusOr<v1::ExtendJobResponse> Extend(const Extension& extension,
+                                               const StepContext& context, Effects& effects);
   absl::StatusOr<v1::Job> Get(const std::string& id) const;
   absl::StatusOr<v1::ListJobsResponse> List(const v1::ListJobsRequest& request) const;
   absl::StatusOr<v1::Job> Cancel(const std::string& id, const StepContext& context,
@@ -125,6 +144,8 @@ class Sequencer {
 
   // Last, after the verbs of a batch: adds rows of the jobs that they changed.
   void Finish(Effects& effects);
+  // The batch is durable: what it made final leaves memory.
+  void Committed();
 
   std::vector<v1::Runner> Runners() const;
   // Sums over all jobs, and jobs by state.
@@ -144,8 +165,8 @@ class Sequencer {
   // sequencer.cc: state shared by all verbs.
   absl::Status LoadJob(uint64_t number, std::string_view row, const StoreSnapshot& snapshot,
                        const StepContext& now);
-  absl::Status LoadTasks(JobRecord& job, uint32_t count, const StoreSnapshot& snapshot);
   absl::Status LoadItems(JobRecord& job, const StoreSnapshot& snapshot, const StepContext& now);
+  absl::Status LoadStaging(const StoreSnapshot& snapshot);
   absl::StatusOr<JobRecord*> FindJob(const std::string& id);
   absl::StatusOr<const JobRecord*> FindJob(const std::string& id) const;
   void SaveItem(const JobRecord& job, uint32_t number, Effects& effects);
@@ -160,7 +181,7 @@ class Sequencer {
   // exist.
   void Move(JobRecord& job, uint32_t number, v1::ItemState to, const Why& why,
             const StepContext& context, Effects& effects);
-  void AppendEvent(JobRecord& job, v1::JobEvent event, const StepContext& context,
+  void AppendEvent(JobRecord& job, v1::JobEvent& event, const StepContext& context,
                    Effects& effects);
   void AppendItemEvent(JobRecord& job, uint32_t number, v1::ItemState from, const Why& why,
                        const StepContext& context, Effects& effects);
@@ -170,11 +191,28 @@ class Sequencer {
   void RefreshShare(const JobRecord& job);
   absl::Status CheckDisk(const StepContext& context) const;
 
+  // sequencer_submit.cc
+  // The answer of a Submit that makes nothing: an error or the job that exists.
+  absl::StatusOr<std::optional<v1::SubmitResponse>> CheckSubmit(const Submission& submission,
+                                                                const StepContext& context) const;
+  v1::SubmitResponse MakeJob(uint64_t number, const Submission& submission,
+                             const StepContext& context, Effects& effects);
+  absl::Status CheckRoom(uint64_t items, const StepContext& context) const;
+  void DropStaging(uint64_t number, Effects& effects);
+  absl::Status LoadTaskIds(JobRecord& job) const;
+  absl::StatusOr<std::optional<v1::ExtendJobResponse>> FindExtension(
+      const JobRecord& job, const Extension& extension) const;
+
   // sequencer_jobs.cc
   // Takes back a Cancel, for leases and for the items that nobody had touched.
   void Revive(JobRecord& job, uint64_t untouched);
   void RetryItem(JobRecord& job, uint32_t number, const Why& why, const StepContext& context,
                  Effects& effects);
+  // Numbers of the items in one of `wanted` (final states), in order. Those that are not in
+  // memory are put there, to be moved.
+  absl::StatusOr<std::vector<uint32_t>> TakeFinal(JobRecord& job,
+                                                  const std::set<v1::ItemState>& wanted,
+                                                  const std::set<uint32_t>& only);
 
   // sequencer_leases.cc
   struct Held {
@@ -185,8 +223,15 @@ class Sequencer {
   // The item that `token` currently leases; FAILED_PRECONDITION otherwise.
   absl::StatusOr<Held> FindHeld(const v1::LeaseToken& token, const char* verb,
                                 Effects& effects) const;
-  // The item whose newest attempt `token` names, in any state; null when there is none.
+  // The item whose newest attempt `token` names, while it is in memory; otherwise null.
   Held FindNewest(const v1::LeaseToken& token) const;
+  // The token names this attempt, and this store gave it out.
+  bool IsOf(const v1::LeaseToken& token, uint64_t epoch, uint32_t attempt) const;
+  // How the attempt that `token` names ended, when it is its item's newest; from disk when
+  // the item is final.
+  absl::StatusOr<v1::AttemptEnd> EndOf(const v1::LeaseToken& token) const;
+  // Upper bound of what the job's next grant adds to a reply.
+  size_t GrantBytes(const JobRecord& job) const;
   void Renew(const Held& held, const StepContext& context);
   void SetDeadline(const JobRecord& job, uint32_t number, absl::Duration deadline);
   GrantedItem GrantNext(JobRecord& job, const std::string& runner, const StepContext& context,
@@ -203,15 +248,27 @@ class Sequencer {
 
   const QueueRules rules_;
   const StoreIdentity identity_;
+  // Holds what was durable at the end of the last batch. Read for what is not in memory:
+  // final items, tasks, extensions, digests of old steps.
   const TaskStore& store_;
 
   std::map<uint64_t, std::unique_ptr<JobRecord>> jobs_;
   std::unordered_map<std::string, JobRecord*> jobs_by_id_;
   std::unordered_map<std::string, JobRecord*> jobs_by_request_;
-  // Tasks of jobs that name each TaskSpec.
-  std::unordered_map<std::string, uint64_t> spec_users_;
+  // Items that became final in this batch.
+  std::vector<std::pair<uint64_t, uint32_t>> settled_;
+  // Jobs whose task_ids are kept for this batch alone.
+  std::vector<uint64_t> fresh_jobs_;
+  // Extensions of this batch.
+  std::map<std::pair<uint64_t, std::string>, v1::StoredExtension> pending_extensions_;
+  // Submissions that an earlier process left unfinished; the first Tick drops their rows.
+  std::vector<uint64_t> abandoned_;
   uint64_t next_job_ = 1;
   uint64_t open_items_ = 0;
+
+  // Filled in again and again, so that their memory is; every field is set each time.
+  v1::JobEvent item_event_;
+  v1::StoredItem stored_item_;
 
   FairShare fair_;
   std::set<Due> deadlines_;

@@ -14,90 +14,16 @@ namespace {
 constexpr uint32_t kDefaultPage = 50;
 constexpr uint32_t kMaxPage = 1000;
 
-// PREFIX + 12 characters of [a-z2-7]: 60 random bits.
-std::string JobId(uint64_t random) {
-  static constexpr char kAlphabet[] = "abcdefghijklmnopqrstuvwxyz234567";
-  std::string id = "job-";
-  for (int i = 0; i < 12; ++i, random >>= 5) id += kAlphabet[random & 31];
-  return id;
+// In order, so that the same state gives the same rows.
+std::vector<uint32_t> NumbersOf(const std::unordered_map<uint32_t, ItemRecord>& items) {
+  std::vector<uint32_t> numbers;
+  numbers.reserve(items.size());
+  for (const auto& [number, item] : items) numbers.push_back(number);
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
 }
 
 }  // namespace
-
-absl::StatusOr<v1::SubmitResponse> Sequencer::Submit(const Submission& submission,
-                                                     const StepContext& context, Effects& effects) {
-  v1::SubmitResponse response;
-  if (auto known = jobs_by_request_.find(submission.request_id);
-      !submission.request_id.empty() && known != jobs_by_request_.end()) {
-    const JobRecord& job = *known->second;
-    if (job.request_digest != submission.digest) {
-      return absl::AlreadyExistsError(absl::StrCat("request id ", submission.request_id,
-                                                   " was used for job ", job.id,
-                                                   " with other content; use a new request id"));
-    }
-    *response.mutable_job() = ToJob(job);
-    response.set_existed(true);
-    return response;
-  }
-  if (context.disk != DiskState::kOk) {
-    return absl::ResourceExhaustedError(
-        "the coordinator's disk is almost full and no new jobs are taken; free space on its "
-        "data volume or delete jobs, then try again");
-  }
-  uint64_t items = CountItems(*submission.spec, static_cast<uint32_t>(submission.tasks.size()));
-  if (open_items_ + items > rules_.max_open_items) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the job has ", items, " items and ", open_items_, " of at most ",
-                     rules_.max_open_items, " are open; try again when some are done"));
-  }
-
-  auto owned = std::make_unique<JobRecord>();
-  JobRecord& job = *owned;
-  job.number = next_job_++;
-  do {
-    job.id = JobId(context.random());
-  } while (jobs_by_id_.count(job.id) > 0);
-  job.spec = submission.spec;
-  job.shown_spec = WithoutRecordings(*job.spec);
-  job.request_id = submission.request_id;
-  job.request_digest = submission.digest;
-  job.created = context.wall;
-  job.total_items = static_cast<uint32_t>(items);
-  job.state.mutable_counts()->set_total(items);
-  job.state.mutable_counts()->set_ready(items);
-  open_items_ += items;
-
-  v1::StoredJob stored;
-  stored.set_id(job.id);
-  *stored.mutable_spec() = *job.spec;
-  stored.set_request_id(job.request_id);
-  stored.set_request_digest(job.request_digest);
-  *stored.mutable_created() = ToTimestamp(job.created);
-  stored.set_tasks(static_cast<uint32_t>(submission.tasks.size()));
-  stored.set_items(job.total_items);
-  effects.batch.Put(Family::kMeta, keys::kNextJob, absl::StrCat(next_job_));
-  effects.batch.Put(Family::kJob, keys::Job(job.number), stored.SerializeAsString());
-  effects.batch.Put(Family::kJobId, job.id, keys::Job(job.number));
-  for (const SubmittedTask& task : submission.tasks) {
-    v1::StoredTask row;
-    row.set_id(task.id);
-    row.set_digest(task.digest);
-    effects.batch.Put(Family::kTask,
-                      keys::Task(job.number, static_cast<uint32_t>(job.tasks.size())),
-                      row.SerializeAsString());
-    if (spec_users_[task.digest]++ == 0) {
-      effects.batch.Put(Family::kTaskSpec, task.digest, task.serialized);
-    }
-    job.tasks.push_back({task.id, task.digest});
-  }
-  jobs_by_id_[job.id] = &job;
-  if (!job.request_id.empty()) jobs_by_request_[job.request_id] = &job;
-  jobs_[job.number] = std::move(owned);
-  RefreshShare(job);
-  AppendJobEvent(job, context, effects);
-  *response.mutable_job() = ToJob(job);
-  return response;
-}
 
 absl::StatusOr<v1::Job> Sequencer::Get(const std::string& id) const {
   KMOSAIC_ASSIGN_OR_RETURN(const JobRecord* job, FindJob(id));
@@ -132,8 +58,8 @@ absl::StatusOr<v1::Job> Sequencer::Cancel(const std::string& id, const StepConte
 
   job->state.set_cancelled(true);
   Why silent{.event = false};
-  for (uint32_t number = 0; number < job->items.size(); ++number) {
-    ItemRecord& item = job->items[number];
+  for (uint32_t number : NumbersOf(job->items)) {
+    ItemRecord& item = job->items.at(number);
     if (item.state == v1::ITEM_STATE_READY || item.state == v1::ITEM_STATE_DELAYED) {
       Move(*job, number, v1::ITEM_STATE_CANCELLED, silent, context, effects);
     } else if (item.state == v1::ITEM_STATE_LEASED) {
@@ -141,7 +67,7 @@ absl::StatusOr<v1::Job> Sequencer::Cancel(const std::string& id, const StepConte
       effects.ordered.insert(item.lease->runner);
     }
   }
-  uint64_t untouched = job->total_items - job->items.size();
+  uint64_t untouched = job->untouched();
   AddToCount(*job->state.mutable_counts(), v1::ITEM_STATE_READY, -static_cast<int64_t>(untouched));
   AddToCount(*job->state.mutable_counts(), v1::ITEM_STATE_CANCELLED,
              static_cast<int64_t>(untouched));
@@ -208,14 +134,19 @@ absl::StatusOr<v1::RetryJobResponse> Sequencer::Retry(const v1::RetryJobRequest&
         "job ", job->id, " is cancelled; retry its cancelled items too, or submit a new job"));
   }
 
+  std::set<uint32_t> only(request.items().begin(), request.items().end());
+  if (revive && !only.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "job ", job->id, " is cancelled; retry all of its cancelled items, not single ones"));
+  }
+  KMOSAIC_ASSIGN_OR_RETURN(std::vector<uint32_t> chosen, TakeFinal(*job, wanted, only));
   std::vector<uint32_t> failed;
   std::vector<uint32_t> cancelled;
-  for (uint32_t number = 0; number < job->items.size(); ++number) {
-    v1::ItemState state = job->items[number].state;
-    if (wanted.count(state) == 0) continue;
-    (state == v1::ITEM_STATE_CANCELLED ? cancelled : failed).push_back(number);
+  for (uint32_t number : chosen) {
+    bool was_cancelled = job->items.at(number).state == v1::ITEM_STATE_CANCELLED;
+    (was_cancelled ? cancelled : failed).push_back(number);
   }
-  uint64_t untouched = revive ? job->total_items - job->items.size() : 0;
+  uint64_t untouched = revive ? job->untouched() : 0;
   v1::RetryJobResponse response;
   response.set_retried(failed.size() + cancelled.size() + untouched);
   if (response.retried() == 0 && !revive) return response;
@@ -236,7 +167,7 @@ absl::StatusOr<v1::RetryJobResponse> Sequencer::Retry(const v1::RetryJobRequest&
 
 void Sequencer::Revive(JobRecord& job, uint64_t untouched) {
   job.state.set_cancelled(false);
-  for (ItemRecord& item : job.items) {
+  for (auto& [number, item] : job.items) {
     if (item.lease == nullptr) continue;
     item.lease->latest = absl::InfiniteDuration();
     item.lease->cancel_told = false;
@@ -247,9 +178,57 @@ void Sequencer::Revive(JobRecord& job, uint64_t untouched) {
   open_items_ += untouched;
 }
 
+absl::StatusOr<std::vector<uint32_t>> Sequencer::TakeFinal(JobRecord& job,
+                                                           const std::set<v1::ItemState>& wanted,
+                                                           const std::set<uint32_t>& only) {
+  const v1::JobCounts& counts = job.state.counts();
+  uint64_t left = 0;
+  for (v1::ItemState state : wanted) left += CountOf(counts, state);
+  // Those of this batch are in memory, and what the disk says of them is out of date.
+  std::set<uint32_t> chosen;
+  for (const auto& [number, item] : job.items) {
+    if (wanted.count(item.state) == 0 || (!only.empty() && only.count(number) == 0)) continue;
+    chosen.insert(number);
+  }
+  left -= chosen.size();
+  std::unique_ptr<StoreSnapshot> snapshot = left == 0 ? nullptr : store_.Snapshot();
+  auto take = [&](uint32_t number, std::string_view row) -> absl::Status {
+    if (job.items.count(number) > 0) return absl::OkStatus();
+    v1::StoredItem stored;
+    if (!stored.ParseFromArray(row.data(), static_cast<int>(row.size()))) {
+      return absl::DataLossError("the store contradicts itself: an item row cannot be read");
+    }
+    if (wanted.count(stored.state()) == 0) return absl::OkStatus();
+    job.items.emplace(number, FromStored(stored));
+    chosen.insert(number);
+    return absl::OkStatus();
+  };
+  auto take_one = [&](uint32_t number) -> absl::Status {
+    absl::StatusOr<std::string> row = snapshot->Get(Family::kItem, keys::Item(job.number, number));
+    if (absl::IsNotFound(row.status())) return absl::OkStatus();
+    if (!row.ok()) return row.status();
+    return take(number, *row);
+  };
+  if (left > 0 && !only.empty()) {
+    for (uint32_t number : only) KMOSAIC_RETURN_IF_ERROR(take_one(number));
+  } else if (left > 0) {
+    // FAILED and DEAD ones have an index; only CANCELLED ones are searched for.
+    bool search = wanted.count(v1::ITEM_STATE_CANCELLED) > 0;
+    std::unique_ptr<StoreCursor> cursor =
+        snapshot->Scan(search ? Family::kItem : Family::kDeadLetter, keys::OfJob(job.number));
+    for (; cursor->Valid(); cursor->Next()) {
+      std::optional<keys::Numbered> key = keys::ParseNumbered(cursor->key());
+      if (!key.has_value()) continue;
+      KMOSAIC_RETURN_IF_ERROR(search ? take(key->number, cursor->value()) : take_one(key->number));
+    }
+    KMOSAIC_RETURN_IF_ERROR(cursor->status());
+  }
+  return std::vector<uint32_t>(chosen.begin(), chosen.end());
+}
+
 void Sequencer::RetryItem(JobRecord& job, uint32_t number, const Why& why,
                           const StepContext& context, Effects& effects) {
-  ItemRecord& item = job.items[number];
+  ItemRecord& item = job.items.at(number);
   item.ended = v1::ATTEMPT_END_UNSPECIFIED;
   item.charged_attempts = 0;
   item.deaths_since_step = 0;
@@ -271,14 +250,8 @@ absl::StatusOr<v1::Job> Sequencer::Delete(const std::string& id, Effects& effect
     effects.batch.DeleteRange(family, keys::OfJob(job->number));
   }
   effects.batch.Delete(Family::kJobId, job->id);
-  for (const TaskRecord& task : job->tasks) {
-    auto users = spec_users_.find(task.digest);
-    if (--users->second > 0) continue;
-    spec_users_.erase(users);
-    effects.batch.Delete(Family::kTaskSpec, task.digest);
-  }
-  for (uint32_t number = 0; number < job->items.size(); ++number) {
-    delays_.erase({job->items[number].due, job->number, number});
+  for (const auto& [number, item] : job->items) {
+    delays_.erase({item.due, job->number, number});
   }
   open_items_ -= job->state.counts().ready() + job->state.counts().delayed();
   fair_.Remove(job->number);

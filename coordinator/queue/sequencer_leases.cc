@@ -31,13 +31,37 @@ Sequencer::Held Sequencer::FindNewest(const v1::LeaseToken& token) const {
   if (found == jobs_by_id_.end()) return {};
   JobRecord* job = found->second;
   uint32_t number = token.item().number();
-  if (number >= job->items.size()) return {};
-  ItemRecord& item = job->items[number];
-  if (token.incarnation() != identity_.incarnation || token.epoch() != item.lease_epoch ||
-      token.attempt() != item.attempts) {
+  auto item = job->items.find(number);
+  if (item == job->items.end() || !IsOf(token, item->second.lease_epoch, item->second.attempts)) {
     return {};
   }
-  return {job, number, &item};
+  return {job, number, &item->second};
+}
+
+bool Sequencer::IsOf(const v1::LeaseToken& token, uint64_t epoch, uint32_t attempt) const {
+  return token.incarnation() == identity_.incarnation && token.epoch() == epoch &&
+         token.attempt() == attempt;
+}
+
+absl::StatusOr<v1::AttemptEnd> Sequencer::EndOf(const v1::LeaseToken& token) const {
+  Held held = FindNewest(token);
+  if (held.item != nullptr) return held.item->ended;
+  auto job = jobs_by_id_.find(token.item().job());
+  // Without a job, or in memory with another newest attempt, it is not one that counts.
+  if (job == jobs_by_id_.end() || job->second->items.count(token.item().number()) > 0 ||
+      token.incarnation() != identity_.incarnation) {
+    return v1::ATTEMPT_END_UNSPECIFIED;
+  }
+  absl::StatusOr<std::string> row =
+      store_.Get(Family::kItem, keys::Item(job->second->number, token.item().number()));
+  if (absl::IsNotFound(row.status())) return v1::ATTEMPT_END_UNSPECIFIED;
+  if (!row.ok()) return row.status();
+  v1::StoredItem stored;
+  if (!stored.ParseFromString(*row)) {
+    return absl::DataLossError("the store contradicts itself: an item row cannot be read");
+  }
+  return IsOf(token, stored.lease_epoch(), stored.attempts()) ? stored.ended()
+                                                              : v1::ATTEMPT_END_UNSPECIFIED;
 }
 
 absl::StatusOr<Sequencer::Held> Sequencer::FindHeld(const v1::LeaseToken& token, const char* verb,
@@ -45,15 +69,13 @@ absl::StatusOr<Sequencer::Held> Sequencer::FindHeld(const v1::LeaseToken& token,
   Held held = FindNewest(token);
   if (held.item != nullptr && held.item->state == v1::ITEM_STATE_LEASED) return held;
   effects.stale_verbs.push_back(verb);
-  return absl::FailedPreconditionError(absl::StrCat(
-      "attempt ", token.attempt(), " is not the current lease of ", NameOf(token), ": ",
-      held.item == nullptr ? std::string("another holder has it, or it is gone")
-                           : absl::StrCat("it is ", ItemStateName(held.item->state)),
-      "; drop it"));
+  return absl::FailedPreconditionError(
+      absl::StrCat("attempt ", token.attempt(), " is not the current lease of ", NameOf(token),
+                   ": it ended, another holder has the item, or the item is gone; drop it"));
 }
 
 void Sequencer::SetDeadline(const JobRecord& job, uint32_t number, absl::Duration deadline) {
-  LeaseRecord& lease = *job.items[number].lease;
+  LeaseRecord& lease = *job.items.at(number).lease;
   deadlines_.erase({lease.deadline, job.number, number});
   lease.deadline = std::min(deadline, lease.latest);
   deadlines_.emplace(lease.deadline, job.number, number);
@@ -105,13 +127,24 @@ absl::StatusOr<SyncResult> Sequencer::Poll(const v1::RunnerSyncRequest& request,
   }
   if (request.draining() || context.disk == DiskState::kReadOnly) return result;
   uint32_t wanted = std::min(request.free(), rules_.max_grants);
+  size_t bytes = 0;
+  std::set<uint64_t> jobs;
   while (result.granted.size() < wanted) {
-    std::optional<uint64_t> job = fair_.Pick();
-    if (!job.has_value()) break;
-    result.granted.push_back(GrantNext(*jobs_.at(*job), request.runner(), context, effects));
+    std::optional<uint64_t> number = fair_.Pick();
+    if (!number.has_value()) break;
+    JobRecord& job = *jobs_.at(*number);
+    bytes += GrantBytes(job) + (jobs.insert(*number).second ? job.spec_bytes : 0);
+    if (bytes > rules_.max_grant_bytes && !result.granted.empty()) break;
+    result.granted.push_back(GrantNext(job, request.runner(), context, effects));
   }
   result.urgent |= !result.granted.empty();
   return result;
+}
+
+size_t Sequencer::GrantBytes(const JobRecord& job) const {
+  constexpr size_t kTokenAndViews = 256;
+  size_t steps = job.returned.empty() ? 0 : job.items.at(*job.returned.begin()).step_bytes;
+  return job.state.largest_task() + steps + kTokenAndViews;
 }
 
 GrantedItem Sequencer::GrantNext(JobRecord& job, const std::string& runner,
@@ -119,12 +152,13 @@ GrantedItem Sequencer::GrantNext(JobRecord& job, const std::string& runner,
   // What was begun goes first.
   uint32_t number = 0;
   if (job.returned.empty()) {
-    number = static_cast<uint32_t>(job.items.size());
-    job.items.emplace_back();
+    number = job.state.touched();
+    job.state.set_touched(number + 1);
+    job.items[number];
   } else {
     number = *job.returned.begin();
   }
-  ItemRecord& item = job.items[number];
+  ItemRecord& item = job.items.at(number);
   ++item.attempts;
   item.lease_epoch = identity_.epoch;
   item.ended = v1::ATTEMPT_END_UNSPECIFIED;
@@ -147,7 +181,6 @@ GrantedItem Sequencer::GrantNext(JobRecord& job, const std::string& runner,
   granted.job_number = job.number;
   granted.item = number;
   granted.place = PlaceOf(*job.spec, number);
-  granted.task_digest = job.tasks[granted.place.task].digest;
   granted.steps = item.steps;
   granted.spec = job.spec;
   return granted;
@@ -211,11 +244,18 @@ absl::Status Sequencer::RecordStep(const v1::RecordStepRequest& request, const S
   stored.mutable_step()->set_attempt(item.attempts);
   stored.mutable_step()->set_runner(item.lease->runner);
   if (!step.has_at()) *stored.mutable_step()->mutable_at() = ToTimestamp(context.wall);
+  size_t bytes = stored.step().ByteSizeLong();
+  if (item.step_bytes + bytes > rules_.max_conversation_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        NameOf(request.token()), " has ", item.step_bytes, " bytes of steps and this one ", bytes,
+        "; at most ", rules_.max_conversation_bytes, " are kept of a conversation"));
+  }
   effects.batch.Put(Family::kStep, keys::Step(job.number, held.number, step.number()),
                     stored.SerializeAsString());
 
   item.lease->digests.push_back(std::move(digest));
   item.steps = step.number() + 1;
+  item.step_bytes += bytes;
   item.deaths_since_step = 0;
   item.infrastructure_failures = 0;
   item.failed_workers.clear();
@@ -279,9 +319,8 @@ absl::Status Sequencer::Complete(const v1::CompleteRequest& request, const StepC
                                  Effects& effects) {
   KMOSAIC_RETURN_IF_ERROR(CheckDisk(context));
   bool stopped = request.result().stop_reason() == v1::STOP_REASON_CANCELLED;
-  Held newest = FindNewest(request.token());
-  if (newest.item != nullptr && (newest.item->ended == v1::ATTEMPT_END_COMPLETED ||
-                                 (stopped && newest.item->ended == v1::ATTEMPT_END_RELEASED))) {
+  KMOSAIC_ASSIGN_OR_RETURN(v1::AttemptEnd ended, EndOf(request.token()));
+  if (ended == v1::ATTEMPT_END_COMPLETED || (stopped && ended == v1::ATTEMPT_END_RELEASED)) {
     return absl::OkStatus();
   }
   KMOSAIC_ASSIGN_OR_RETURN(Held held, FindHeld(request.token(), "complete", effects));
@@ -317,10 +356,8 @@ absl::Status Sequencer::Complete(const v1::CompleteRequest& request, const StepC
 absl::Status Sequencer::Release(const v1::ReleaseRequest& request, const StepContext& context,
                                 Effects& effects) {
   KMOSAIC_RETURN_IF_ERROR(CheckDisk(context));
-  Held newest = FindNewest(request.token());
-  if (newest.item != nullptr && newest.item->ended == v1::ATTEMPT_END_RELEASED) {
-    return absl::OkStatus();
-  }
+  KMOSAIC_ASSIGN_OR_RETURN(v1::AttemptEnd ended, EndOf(request.token()));
+  if (ended == v1::ATTEMPT_END_RELEASED) return absl::OkStatus();
   KMOSAIC_ASSIGN_OR_RETURN(Held held, FindHeld(request.token(), "release", effects));
   if (request.handed_back()) {
     EndLease(held, v1::ATTEMPT_END_RELEASED, "handed back", v1::FAILURE_CLASS_UNSPECIFIED, context,
@@ -382,7 +419,7 @@ absl::Status Sequencer::CheckLease(const v1::LeaseToken& token, std::string* run
 
 void Sequencer::Expire(JobRecord& job, uint32_t number, const StepContext& context,
                        Effects& effects) {
-  Held held{&job, number, &job.items[number]};
+  Held held{&job, number, &job.items.at(number)};
   ItemRecord& item = *held.item;
   ++item.holder_deaths;
   ++item.deaths_since_step;
@@ -396,6 +433,8 @@ void Sequencer::Expire(JobRecord& job, uint32_t number, const StepContext& conte
 }
 
 bool Sequencer::Tick(const StepContext& context, Effects& effects, size_t limit) {
+  for (uint64_t number : abandoned_) DropStaging(number, effects);
+  abandoned_.clear();
   for (auto runner = runners_.begin(); runner != runners_.end();) {
     bool gone = context.steady - runner->second.heard > rules_.runner_memory;
     runner = gone ? runners_.erase(runner) : std::next(runner);

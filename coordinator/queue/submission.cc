@@ -134,7 +134,81 @@ absl::Status CheckOracle(const v1::TaskSpec& task, const std::string& where) {
   return absl::OkStatus();
 }
 
+std::string NameOf(const v1::TaskSpec& task, size_t position) {
+  return absl::StrCat("tasks[", position, "] (", task.id(), ")");
+}
+
+// Everything about a task that does not depend on its job. Adds its id to `ids`.
+absl::StatusOr<SubmittedTask> PrepareTask(const v1::TaskSpec& task, size_t position,
+                                          std::unordered_set<std::string>& ids) {
+  if (!IsTaskId(task.id())) {
+    return Invalid(absl::StrCat("tasks[", position, "].id: '", task.id(), "' has to be 1 to ",
+                                kMaxIdBytes, " letters, digits, '.', '_' or '-'"));
+  }
+  std::string where = NameOf(task, position);
+  if (!ids.insert(task.id()).second) {
+    return Invalid(absl::StrCat(where, ".id: another task of the job has it"));
+  }
+  KMOSAIC_RETURN_IF_ERROR(CheckOracle(task, where));
+  SubmittedTask submitted;
+  submitted.id = task.id();
+  submitted.id_hash = TaskIdHash(task.id());
+  for (v1::View view : {v1::VIEW_DESCRIPTION, v1::VIEW_REFERENCE, v1::VIEW_SPEC}) {
+    if (HasView(task, view)) submitted.views |= 1u << view;
+  }
+  submitted.serialized = SerializeDeterministic(task);
+  if (submitted.serialized.size() > kMaxTaskBytes) {
+    return Invalid(
+        absl::StrCat(where, ": ", submitted.serialized.size(), " bytes; at most ", kMaxTaskBytes));
+  }
+  return submitted;
+}
+
 }  // namespace
+
+uint64_t TaskIdHash(const std::string& id) {
+  // FNV-1a.
+  uint64_t hash = 0xcbf29ce484222325;
+  for (unsigned char c : id) hash = (hash ^ c) * 0x100000001b3;
+  return hash;
+}
+
+absl::Status CheckTaskViews(const v1::JobSpec& spec, size_t position, const SubmittedTask& task) {
+  for (int i = 0; i < spec.views_size(); ++i) {
+    if (spec.assign() == v1::VIEW_ASSIGNMENT_ROUND_ROBIN &&
+        position % static_cast<size_t>(spec.views_size()) != static_cast<size_t>(i)) {
+      continue;
+    }
+    for (int view : spec.views(i).views()) {
+      if ((task.views & (1u << view)) != 0) continue;
+      std::string name = ViewName(static_cast<v1::View>(view));
+      return Invalid(absl::StrCat("tasks[", position, "] (", task.id, ").", name,
+                                  ": the task lacks this view, and spec.views[", i,
+                                  "] would show it"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Extension> MakeExtension(const v1::ExtendJobRequest& request) {
+  if (request.tasks().empty()) return Invalid("tasks: an extension needs at least one");
+  if (request.request_id().size() > kMaxRequestIdBytes) {
+    return Invalid(absl::StrCat("request_id: longer than ", kMaxRequestIdBytes, " bytes"));
+  }
+  Extension extension;
+  extension.job = request.id();
+  extension.request_id = request.request_id();
+  std::unordered_set<std::string> ids;
+  Sha256 whole;
+  for (const v1::TaskSpec& task : request.tasks()) {
+    KMOSAIC_ASSIGN_OR_RETURN(SubmittedTask submitted,
+                             PrepareTask(task, extension.tasks.size(), ids));
+    if (!extension.request_id.empty()) whole.Update(Sha256Hex(submitted.serialized));
+    extension.tasks.push_back(std::move(submitted));
+  }
+  if (!extension.request_id.empty()) extension.digest = whole.FinishHex();
+  return extension;
+}
 
 SubmissionBuilder::SubmissionBuilder(const SubmissionLimits& limits) : limits_(limits) {}
 
@@ -151,6 +225,7 @@ absl::Status SubmissionBuilder::Add(const v1::SubmitRequest& request) {
     ApplyDefaults(*spec);
     KMOSAIC_RETURN_IF_ERROR(CheckSpec(*spec));
     bytes_ += spec->ByteSizeLong();
+    whole_.Update(Sha256Hex(SerializeDeterministic(*spec)));
     submission_.spec = std::move(spec);
   } else if (request.has_spec() || !request.request_id().empty() || request.total_tasks() != 0) {
     return Invalid("spec, request_id and total_tasks belong in the stream's first message alone");
@@ -161,46 +236,23 @@ absl::Status SubmissionBuilder::Add(const v1::SubmitRequest& request) {
 
 absl::Status SubmissionBuilder::AddTask(const v1::TaskSpec& task) {
   size_t position = submission_.tasks.size();
-  std::string where = absl::StrCat("tasks[", position, "]");
-  if (!IsTaskId(task.id())) {
-    return Invalid(absl::StrCat(where, ".id: '", task.id(), "' has to be 1 to ", kMaxIdBytes,
-                                " letters, digits, '.', '_' or '-'"));
-  }
-  where = absl::StrCat(where, " (", task.id(), ")");
-  if (!ids_.insert(task.id()).second) {
-    return Invalid(absl::StrCat(where, ".id: another task of the job has it"));
-  }
+  KMOSAIC_ASSIGN_OR_RETURN(SubmittedTask submitted, PrepareTask(task, position, ids_));
+  std::string where = NameOf(task, position);
   if (position >= limits_.max_tasks) {
     return absl::ResourceExhaustedError(
         absl::StrCat(where, ": a job holds at most ", limits_.max_tasks, " tasks; split it"));
   }
-  KMOSAIC_RETURN_IF_ERROR(CheckOracle(task, where));
-  const v1::JobSpec& spec = *submission_.spec;
-  for (int i = 0; i < spec.views_size(); ++i) {
-    if (spec.assign() == v1::VIEW_ASSIGNMENT_ROUND_ROBIN &&
-        position % static_cast<size_t>(spec.views_size()) != static_cast<size_t>(i)) {
-      continue;
-    }
-    for (int view : spec.views(i).views()) {
-      if (HasView(task, static_cast<v1::View>(view))) continue;
-      std::string name = ViewName(static_cast<v1::View>(view));
-      return Invalid(absl::StrCat(where, ".", name, ": the task lacks this view, and spec.views[",
-                                  i, "] would show it"));
-    }
-  }
-  SubmittedTask submitted;
-  submitted.id = task.id();
-  submitted.serialized = SerializeDeterministic(task);
-  submitted.digest = Sha256Hex(submitted.serialized);
-  if (submitted.serialized.size() > kMaxTaskBytes) {
-    return Invalid(
-        absl::StrCat(where, ": ", submitted.serialized.size(), " bytes; at most ", kMaxTaskBytes));
-  }
+  KMOSAIC_RETURN_IF_ERROR(CheckTaskViews(*submission_.spec, position, submitted));
   bytes_ += submitted.serialized.size();
   if (bytes_ > limits_.max_bytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat(where, ": the job is larger than ", limits_.max_bytes, " bytes; split it"));
   }
+  // Digests have one length, so their sequence is unambiguous.
+  whole_.Update(Sha256Hex(submitted.serialized));
+  submission_.largest_task =
+      std::max(submission_.largest_task, static_cast<uint32_t>(submitted.serialized.size()));
+  submission_.task_bytes += submitted.serialized.size();
   submission_.tasks.push_back(std::move(submitted));
   return absl::OkStatus();
 }
@@ -219,11 +271,7 @@ absl::StatusOr<Submission> SubmissionBuilder::Finish() {
                                                      " items (tasks x views x samples); at most ",
                                                      limits_.max_items, " are taken; split it"));
   }
-  // Digests have one length, so their sequence is unambiguous.
-  Sha256 whole;
-  whole.Update(Sha256Hex(SerializeDeterministic(*submission_.spec)));
-  for (const SubmittedTask& task : submission_.tasks) whole.Update(task.digest);
-  submission_.digest = whole.FinishHex();
+  submission_.digest = whole_.FinishHex();
   return std::move(submission_);
 }
 

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/base/digest.h"
 #include "common/base/enum_names.h"
 
 namespace kmosaic {
@@ -24,11 +25,19 @@ struct SubmissionLimits {
 
 struct SubmittedTask {
   std::string id;
-  // SHA-256 of `serialized`, hex.
-  std::string digest;
+  uint64_t id_hash = 0;
+  // Views that it has: bit 1 << v1::View.
+  uint32_t views = 0;
   // TaskSpec, serialized deterministically.
   std::string serialized;
 };
+
+// Tells the tasks of a job apart; the same in every process.
+uint64_t TaskIdHash(const std::string& id);
+
+// INVALID_ARGUMENT when the job would show a view of its task number `position` that the
+// task lacks.
+absl::Status CheckTaskViews(const v1::JobSpec& spec, size_t position, const SubmittedTask& task);
 
 // A checked submission.
 struct Submission {
@@ -38,7 +47,22 @@ struct Submission {
   std::string digest;
   std::shared_ptr<const v1::JobSpec> spec;
   std::vector<SubmittedTask> tasks;
+  // Bytes of the largest task, and of all.
+  uint32_t largest_task = 0;
+  size_t task_bytes = 0;
 };
+
+// A checked request for more tasks. What depends on the job is checked by the sequencer.
+struct Extension {
+  std::string job;
+  std::string request_id;
+  // SHA-256 over the tasks in their order, hex; empty without a request id.
+  std::string digest;
+  std::vector<SubmittedTask> tasks;
+};
+
+// INVALID_ARGUMENT names the field, and the task by position and id.
+absl::StatusOr<Extension> MakeExtension(const v1::ExtendJobRequest& request);
 
 // Takes the messages of one Submit stream. One thread at a time.
 class SubmissionBuilder {
@@ -59,6 +83,8 @@ class SubmissionBuilder {
   bool first_ = true;
   uint32_t total_tasks_ = 0;
   size_t bytes_ = 0;
+  // Over the spec and the tasks so far.
+  Sha256 whole_;
   Submission submission_;
   std::unordered_set<std::string> ids_;
 };

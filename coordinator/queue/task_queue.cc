@@ -53,7 +53,13 @@ struct Parked {
   v1::RunnerSyncRequest request;
   TaskQueue::Done<v1::RunnerSyncResponse> done;
   absl::Duration until;
+  std::shared_ptr<QueueSession> session;
 };
+
+void SetStatus(const absl::Status& status, v1::CallStatus& wire) {
+  wire.set_code(static_cast<int32_t>(status.code()));
+  wire.set_message(std::string(status.message()));
+}
 
 }  // namespace
 
@@ -78,10 +84,16 @@ struct TaskQueue::Impl {
   // Waits for commands or the next thing that is due; false when stopping.
   bool TakeBatch(std::vector<Command>& batch, absl::Duration& judged_up_to);
   std::function<void()> ApplySync(uint64_t ticket, v1::RunnerSyncRequest request,
+                                  std::shared_ptr<QueueSession> session,
                                   Done<v1::RunnerSyncResponse> done, const StepContext& context,
                                   Effects& effects);
-  std::function<void()> SyncAnswer(SyncResult result, Done<v1::RunnerSyncResponse> done);
-  // Ends the one that `which` picks, if there is one.
+  std::function<void()> SyncAnswer(SyncResult result, std::shared_ptr<QueueSession> session,
+                                   Done<v1::RunnerSyncResponse> done);
+  std::function<void()> ApplyExchange(const v1::SessionRequest& request,
+                                      const std::shared_ptr<QueueSession>& session,
+                                      const DoneExchange& done, const StepContext& context,
+                                      Effects& effects);
+  // Ends those that `which` picks.
   void EndParked(const std::function<bool(const Parked&)>& which, const absl::Status& status);
   void PollParked(const StepContext& context, Effects& effects, std::vector<Reply>& replies);
   absl::Status Commit(const Effects& effects);
@@ -207,6 +219,7 @@ void TaskQueue::Impl::Run() {
       Die(status, replies);
       return;
     }
+    sequencer->Committed();
     for (Reply& reply : replies) {
       if (reply.ok) reply.ok();
     }
@@ -218,9 +231,11 @@ void TaskQueue::Impl::Run() {
 }
 
 std::function<void()> TaskQueue::Impl::SyncAnswer(SyncResult result,
+                                                  std::shared_ptr<QueueSession> session,
                                                   Done<v1::RunnerSyncResponse> done) {
-  return [this, result = std::move(result), done = std::move(done)] {
-    absl::StatusOr<v1::RunnerSyncResponse> response = assembler.Answer(result);
+  return [this, result = std::move(result), session = std::move(session), done = std::move(done)] {
+    absl::StatusOr<v1::RunnerSyncResponse> response =
+        assembler.Answer(result, session == nullptr ? nullptr : &session->jobs);
     if (response.ok()) {
       *response->mutable_next_sync() = ToProtoDuration(options.rules.sync_interval);
       for (v1::Lease& lease : *response->mutable_granted()) {
@@ -235,6 +250,7 @@ std::function<void()> TaskQueue::Impl::SyncAnswer(SyncResult result,
 }
 
 std::function<void()> TaskQueue::Impl::ApplySync(uint64_t ticket, v1::RunnerSyncRequest request,
+                                                 std::shared_ptr<QueueSession> session,
                                                  Done<v1::RunnerSyncResponse> done,
                                                  const StepContext& context, Effects& effects) {
   absl::StatusOr<SyncResult> result = sequencer->Sync(request, context, effects);
@@ -243,33 +259,81 @@ std::function<void()> TaskQueue::Impl::ApplySync(uint64_t ticket, v1::RunnerSync
             absl::AbortedError("a later Sync of the same runner came in"));
   absl::Duration wait = std::min(FromProtoDuration(request.wait()), options.rules.sync_interval);
   if (result->urgent || wait <= absl::ZeroDuration()) {
-    return SyncAnswer(*std::move(result), std::move(done));
+    return SyncAnswer(*std::move(result), std::move(session), std::move(done));
   }
-  parked.push_back({ticket, std::move(request), std::move(done), context.steady + wait});
+  parked.push_back(
+      {ticket, std::move(request), std::move(done), context.steady + wait, std::move(session)});
   return nullptr;
+}
+
+std::function<void()> TaskQueue::Impl::ApplyExchange(const v1::SessionRequest& request,
+                                                     const std::shared_ptr<QueueSession>& session,
+                                                     const DoneExchange& done,
+                                                     const StepContext& context, Effects& effects) {
+  auto answer = std::make_shared<v1::SessionResponse>();
+  answer->set_id(request.id());
+  for (const v1::RecordStepRequest& step : request.steps()) {
+    SetStatus(sequencer->RecordStep(step, context, effects), *answer->add_steps());
+  }
+  for (const v1::CompleteRequest& completion : request.completions()) {
+    SetStatus(sequencer->Complete(completion, context, effects), *answer->add_completions());
+  }
+  for (const v1::ReleaseRequest& release : request.releases()) {
+    SetStatus(sequencer->Release(release, context, effects), *answer->add_releases());
+  }
+  bool calls = request.steps_size() + request.completions_size() + request.releases_size() > 0;
+  if (!request.has_sync()) return [answer, done] { done(std::move(*answer), true); };
+  // Whether the sync waits is known when ApplySync returns.
+  auto split = std::make_shared<bool>(false);
+  auto synced = [answer, split, done](absl::StatusOr<v1::RunnerSyncResponse> sync) {
+    if (absl::IsUnavailable(sync.status())) {
+      done(sync.status(), true);
+      return;
+    }
+    v1::SessionResponse response;
+    if (*split) {
+      response.set_id(answer->id());
+    } else {
+      response = std::move(*answer);
+    }
+    SetStatus(sync.status(), *response.mutable_sync_status());
+    if (sync.ok()) *response.mutable_sync() = *std::move(sync);
+    done(std::move(response), true);
+  };
+  std::function<void()> now =
+      ApplySync(0, request.sync(), session, std::move(synced), context, effects);
+  if (now != nullptr || !calls) return now;
+  *split = true;
+  return [calls_answer = *answer, done] { done(calls_answer, false); };
 }
 
 void TaskQueue::Impl::EndParked(const std::function<bool(const Parked&)>& which,
                                 const absl::Status& status) {
-  auto found = std::find_if(parked.begin(), parked.end(), which);
-  if (found == parked.end()) return;
-  Reply reply;
-  reply.ok = [done = found->done, status] { done(status); };
-  reply.fail = std::move(found->done);
-  further_replies.push_back(std::move(reply));
-  parked.erase(found);
+  for (auto each = parked.begin(); each != parked.end();) {
+    if (!which(*each)) {
+      ++each;
+      continue;
+    }
+    Reply reply;
+    reply.ok = [done = each->done, status] { done(status); };
+    reply.fail = std::move(each->done);
+    further_replies.push_back(std::move(reply));
+    each = parked.erase(each);
+  }
 }
 
 void TaskQueue::Impl::PollParked(const StepContext& context, Effects& effects,
                                  std::vector<Reply>& replies) {
+  bool work = sequencer->HasWork();
   for (auto each = parked.begin(); each != parked.end();) {
     bool over = each->until <= context.steady;
-    bool may_get = each->request.free() > 0 && !each->request.draining() && sequencer->HasWork();
+    bool may_get = work && each->request.free() > 0 && !each->request.draining();
     if (!over && !may_get && effects.ordered.count(each->request.runner()) == 0) {
       ++each;
       continue;
     }
     absl::StatusOr<SyncResult> result = sequencer->Poll(each->request, context, effects);
+    work = sequencer->HasWork();
     if (result.ok() && !result->urgent && !over) {
       ++each;
       continue;
@@ -277,7 +341,7 @@ void TaskQueue::Impl::PollParked(const StepContext& context, Effects& effects,
     Reply reply;
     reply.fail = [done = each->done](absl::Status status) { done(std::move(status)); };
     if (result.ok()) {
-      reply.ok = SyncAnswer(*std::move(result), std::move(each->done));
+      reply.ok = SyncAnswer(*std::move(result), each->session, std::move(each->done));
     } else {
       reply.ok = [done = std::move(each->done), status = result.status()] { done(status); };
     }
@@ -363,6 +427,61 @@ void TaskQueue::Impl::Die(const absl::Status& status, std::vector<Reply>& replie
   if (!status.ok() && options.on_fatal) options.on_fatal(status);
 }
 
+// A submission that is too large for one batch: each piece is written with a batch of its
+// own, so that others are served in between. Keeps itself alive until it is answered.
+class TaskQueue::StagedSubmit : public std::enable_shared_from_this<StagedSubmit> {
+ public:
+  StagedSubmit(Impl& impl, std::shared_ptr<const Submission> submission,
+               Done<v1::SubmitResponse> done)
+      : impl_(impl), submission_(std::move(submission)), done_(std::move(done)) {}
+
+  void Begin() {
+    Post([this](const StepContext& context, Effects& effects) -> std::function<void()> {
+      absl::StatusOr<Sequencer::Staged> staged =
+          impl_.sequencer->Stage(*submission_, context, effects);
+      if (!staged.ok()) return Last(staged.status());
+      if (staged->existed.has_value()) return Last(*std::move(staged->existed));
+      number_ = staged->number;
+      return [self = shared_from_this()] { self->Next(); };
+    });
+  }
+
+ private:
+  using Apply = std::function<std::function<void()>(const StepContext&, Effects&)>;
+
+  void Post(Apply apply) {
+    Command command;
+    command.fail = [self = shared_from_this()](absl::Status status) {
+      self->done_(std::move(status));
+    };
+    command.apply = [self = shared_from_this(), apply = std::move(apply)](
+                        const StepContext& context, Effects& effects) {
+      return apply(context, effects);
+    };
+    impl_.Post(std::move(command));
+  }
+
+  void Next() {
+    Post([this](const StepContext& context, Effects& effects) -> std::function<void()> {
+      if (first_ == submission_->tasks.size()) {
+        return Last(impl_.sequencer->FinishSubmit(number_, *submission_, context, effects));
+      }
+      first_ = impl_.sequencer->StageTasks(number_, *submission_, first_, effects);
+      return [self = shared_from_this()] { self->Next(); };
+    });
+  }
+
+  std::function<void()> Last(absl::StatusOr<v1::SubmitResponse> result) {
+    return [self = shared_from_this(), result = std::move(result)] { self->done_(result); };
+  }
+
+  Impl& impl_;
+  const std::shared_ptr<const Submission> submission_;
+  const Done<v1::SubmitResponse> done_;
+  uint64_t number_ = 0;
+  size_t first_ = 0;
+};
+
 TaskQueue::TaskQueue(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 absl::StatusOr<std::unique_ptr<TaskQueue>> TaskQueue::Start(const TaskQueueOptions& options,
@@ -395,9 +514,21 @@ const TaskStore& TaskQueue::store() const { return impl_->store; }
 
 void TaskQueue::Submit(Submission submission, Done<v1::SubmitResponse> done) {
   auto shared = std::make_shared<const Submission>(std::move(submission));
+  if (shared->task_bytes > impl_->options.stage_bytes) {
+    std::make_shared<StagedSubmit>(*impl_, std::move(shared), std::move(done))->Begin();
+    return;
+  }
   impl_->PostVerb<v1::SubmitResponse>(
       std::move(done), [impl = impl_.get(), shared](const StepContext& context, Effects& effects) {
         return impl->sequencer->Submit(*shared, context, effects);
+      });
+}
+
+void TaskQueue::Extend(Extension extension, Done<v1::ExtendJobResponse> done) {
+  auto shared = std::make_shared<const Extension>(std::move(extension));
+  impl_->PostVerb<v1::ExtendJobResponse>(
+      std::move(done), [impl = impl_.get(), shared](const StepContext& context, Effects& effects) {
+        return impl->sequencer->Extend(*shared, context, effects);
       });
 }
 
@@ -459,7 +590,7 @@ uint64_t TaskQueue::Sync(v1::RunnerSyncRequest request, Done<v1::RunnerSyncRespo
   command.fail = [done](absl::Status status) { done(std::move(status)); };
   command.apply = [impl = impl_.get(), ticket, request = std::move(request),
                    done = std::move(done)](const StepContext& context, Effects& effects) {
-    return impl->ApplySync(ticket, request, done, context, effects);
+    return impl->ApplySync(ticket, request, nullptr, done, context, effects);
   };
   impl_->Post(std::move(command));
   return ticket;
@@ -472,6 +603,37 @@ void TaskQueue::CancelSync(uint64_t ticket) {
                                                Effects&) -> std::function<void()> {
     impl->EndParked([&](const Parked& each) { return each.ticket == ticket; },
                     absl::CancelledError("the caller is gone"));
+    return nullptr;
+  };
+  impl_->Post(std::move(command));
+}
+
+void TaskQueue::Exchange(v1::SessionRequest request, std::shared_ptr<QueueSession> session,
+                         DoneExchange given) {
+  // When the queue stops, a message and its Sync that waits both say so.
+  DoneExchange done = [given = std::move(given), over = std::make_shared<bool>(false)](
+                          absl::StatusOr<v1::SessionResponse> response, bool last) {
+    if (*over) return;
+    *over = last;
+    given(std::move(response), last);
+  };
+  Command command;
+  command.fail = [done](absl::Status status) { done(std::move(status), true); };
+  command.apply = [impl = impl_.get(), session = std::move(session),
+                   request = std::make_shared<const v1::SessionRequest>(std::move(request)),
+                   done = std::move(done)](const StepContext& context, Effects& effects) {
+    return impl->ApplyExchange(*request, session, done, context, effects);
+  };
+  impl_->Post(std::move(command));
+}
+
+void TaskQueue::EndSession(std::shared_ptr<QueueSession> session) {
+  Command command;
+  command.fail = [](const absl::Status&) {};
+  command.apply = [impl = impl_.get(), session = std::move(session)](
+                      const StepContext&, Effects&) -> std::function<void()> {
+    impl->EndParked([&](const Parked& each) { return each.session == session; },
+                    absl::CancelledError("the session is over"));
     return nullptr;
   };
   impl_->Post(std::move(command));

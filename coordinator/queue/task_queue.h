@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,9 +38,17 @@ struct TaskQueueOptions {
   std::function<absl::StatusOr<uint64_t>()> free_bytes;
   // Most commands in one batch.
   size_t max_batch = 512;
+  // A submission with more bytes of tasks than this is written in pieces.
+  size_t stage_bytes = 1u << 20;
   // Called once, from the queue's thread, when a write failed: nothing more will be
   // acknowledged, and the process should end with a code other than 0.
   std::function<void(const absl::Status&)> on_fatal;
+};
+
+// What a session remembers between its messages. Touched by the queue's thread alone.
+struct QueueSession {
+  // Jobs whose specs its runner has.
+  std::set<std::string> jobs;
 };
 
 // Who holds a lease, and for which job.
@@ -73,6 +82,9 @@ class TaskQueue {
   // ALREADY_EXISTS: the request id was used for other content. RESOURCE_EXHAUSTED: too
   // much work or too little disk.
   void Submit(Submission submission, Done<v1::SubmitResponse> done);
+  // More tasks for a job. FAILED_PRECONDITION when it is cancelled, INVALID_ARGUMENT when a
+  // task does not fit the job, and as for Submit.
+  void Extend(Extension extension, Done<v1::ExtendJobResponse> done);
   // The rest of these: NOT_FOUND when there is no such job.
   void GetJob(const std::string& id, Done<v1::Job> done);
   // Newest first. INVALID_ARGUMENT for a page token that is not one.
@@ -91,6 +103,14 @@ class TaskQueue {
   uint64_t Sync(v1::RunnerSyncRequest request, Done<v1::RunnerSyncResponse> done);
   // The caller is gone: a Sync that waits is answered with CANCELLED and gets no leases.
   void CancelSync(uint64_t ticket);
+  // The calls of one message of a session, which take effect together. `done` is called
+  // once or, when the Sync has to wait and there are other calls, twice; the flag says that
+  // it is the last time. UNAVAILABLE ends the session.
+  using DoneExchange = std::function<void(absl::StatusOr<v1::SessionResponse>, bool last)>;
+  void Exchange(v1::SessionRequest request, std::shared_ptr<QueueSession> session,
+                DoneExchange done);
+  // The session is over: its Syncs that wait are answered with CANCELLED and get no leases.
+  void EndSession(std::shared_ptr<QueueSession> session);
   // FAILED_PRECONDITION for a token that is not the item's current one, on each of these.
   void RecordStep(v1::RecordStepRequest request, DoneStatus done);
   void Complete(v1::CompleteRequest request, DoneStatus done);
@@ -115,6 +135,7 @@ class TaskQueue {
 
  private:
   struct Impl;
+  class StagedSubmit;
   explicit TaskQueue(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

@@ -7,8 +7,12 @@
 
 namespace kmosaic {
 
-AdminService::AdminService(v1::Server server, TaskQueue& queue, Placement& placement)
-    : server_(std::move(server)), queue_(queue), placement_(placement) {}
+AdminService::AdminService(v1::Server server, TaskQueue& queue, Placement& placement,
+                           MakeBackup make_backup)
+    : server_(std::move(server)),
+      queue_(queue),
+      placement_(placement),
+      make_backup_(std::move(make_backup)) {}
 
 grpc::ServerUnaryReactor* AdminService::GetServer(grpc::CallbackServerContext* context,
                                                   const v1::GetServerRequest*,
@@ -44,6 +48,21 @@ grpc::ServerUnaryReactor* AdminService::DrainWorker(grpc::CallbackServerContext*
     *response->mutable_worker() = *std::move(worker);
   }
   reactor->Finish(ToGrpc(worker.status()));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* AdminService::Backup(grpc::CallbackServerContext* context,
+                                               const v1::BackupRequest* request,
+                                               v1::BackupResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  backups_.Post([this, reactor, response, directory = request->directory()] {
+    absl::StatusOr<v1::BackupResponse> made = make_backup_(directory);
+    if (made.ok()) {
+      LogInfo("backed up", {{"directory", directory}, {"bytes", made->bytes()}});
+      *response = *std::move(made);
+    }
+    reactor->Finish(ToGrpc(made.status()));
+  });
   return reactor;
 }
 

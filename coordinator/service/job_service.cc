@@ -62,6 +62,47 @@ class SubmitReactor : public grpc::ServerReadReactor<v1::SubmitRequest> {
   v1::SubmitRequest request_;
 };
 
+// One extension at a time: read, make durable, answer.
+class ExtendReactor : public grpc::ServerBidiReactor<v1::ExtendJobRequest, v1::ExtendJobResponse> {
+ public:
+  explicit ExtendReactor(TaskQueue& queue) : queue_(queue) { StartRead(&request_); }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) {
+      Finish(grpc::Status::OK);
+      return;
+    }
+    absl::StatusOr<Extension> extension = MakeExtension(request_);
+    if (!extension.ok()) {
+      Finish(ToGrpc(extension.status()));
+      return;
+    }
+    queue_.Extend(*std::move(extension), [this](absl::StatusOr<v1::ExtendJobResponse> result) {
+      if (!result.ok()) {
+        Finish(ToGrpc(result.status()));
+        return;
+      }
+      response_ = *std::move(result);
+      StartWrite(&response_);
+    });
+  }
+
+  void OnWriteDone(bool ok) override {
+    if (!ok) {
+      Finish(grpc::Status::CANCELLED);
+      return;
+    }
+    StartRead(&request_);
+  }
+
+  void OnDone() override { delete this; }
+
+ private:
+  TaskQueue& queue_;
+  v1::ExtendJobRequest request_;
+  v1::ExtendJobResponse response_;
+};
+
 absl::StatusOr<v1::ListItemsResponse> ReadItems(const TaskStore& store,
                                                 const v1::ListItemsRequest& request) {
   uint32_t first = 0;
@@ -111,6 +152,11 @@ void JobService::FillUnsatisfiable(v1::Job& job) const {
 grpc::ServerReadReactor<v1::SubmitRequest>* JobService::Submit(grpc::CallbackServerContext* context,
                                                                v1::SubmitResponse* response) {
   return new SubmitReactor(options_.limits, context, queue_, response);
+}
+
+grpc::ServerBidiReactor<v1::ExtendJobRequest, v1::ExtendJobResponse>* JobService::Extend(
+    grpc::CallbackServerContext*) {
+  return new ExtendReactor(queue_);
 }
 
 grpc::ServerUnaryReactor* JobService::Get(grpc::CallbackServerContext* context,
@@ -194,6 +240,22 @@ grpc::ServerUnaryReactor* JobService::GetItem(grpc::CallbackServerContext* conte
                                               v1::ItemDetail* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   ReplyTo(reactor, response)(ReadDetail(queue_.store(), request->id()));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* JobService::ListDeadLetters(grpc::CallbackServerContext* context,
+                                                      const v1::ListDeadLettersRequest* request,
+                                                      v1::ListDeadLettersResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  uint32_t size =
+      request->page_size() == 0 ? kDefaultItemPage : std::min(request->page_size(), kMaxItemPage);
+  absl::StatusOr<DeadLetterPage> page =
+      ReadDeadLetters(queue_.store(), request->job(), request->page_token(), size);
+  if (page.ok()) {
+    for (v1::Item& item : page->items) *response->add_items() = std::move(item);
+    response->set_next_page_token(page->next_page_token);
+  }
+  reactor->Finish(ToGrpc(page.status()));
   return reactor;
 }
 

@@ -27,6 +27,8 @@ class JobService : public v1::JobService::CallbackService {
 
   grpc::ServerReadReactor<v1::SubmitRequest>* Submit(grpc::CallbackServerContext* context,
                                                      v1::SubmitResponse* response) override;
+  grpc::ServerBidiReactor<v1::ExtendJobRequest, v1::ExtendJobResponse>* Extend(
+      grpc::CallbackServerContext* context) override;
   grpc::ServerUnaryReactor* Get(grpc::CallbackServerContext* context, const v1::JobRequest* request,
                                 v1::Job* response) override;
   grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context,
@@ -51,6 +53,9 @@ class JobService : public v1::JobService::CallbackService {
   grpc::ServerUnaryReactor* GetItem(grpc::CallbackServerContext* context,
                                     const v1::ItemRequest* request,
                                     v1::ItemDetail* response) override;
+  grpc::ServerUnaryReactor* ListDeadLetters(grpc::CallbackServerContext* context,
+                                            const v1::ListDeadLettersRequest* request,
+                                            v1::ListDeadLettersResponse* response) override;
 
  private:
   void FillUnsatisfiable(v1::Job& job) const;

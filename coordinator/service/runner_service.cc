@@ -10,6 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "coordinator/queue/records.h"
+#include "coordinator/service/session_reactor.h"
 #include "coordinator/service/unary_reply.h"
 
 namespace kmosaic {
@@ -172,6 +173,11 @@ class AcquireReactor : public grpc::ServerUnaryReactor {
 
 RunnerService::RunnerService(TaskQueue& queue, Placement& placement, LeaseSlots& lease_slots)
     : queue_(queue), placement_(placement), lease_slots_(lease_slots) {}
+
+grpc::ServerBidiReactor<v1::SessionRequest, v1::SessionResponse>* RunnerService::Session(
+    grpc::CallbackServerContext*) {
+  return new SessionReactor(queue_);
+}
 
 grpc::ServerUnaryReactor* RunnerService::Sync(grpc::CallbackServerContext*,
                                               const v1::RunnerSyncRequest* request,

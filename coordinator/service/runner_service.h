@@ -16,6 +16,8 @@ class RunnerService : public v1::RunnerService::CallbackService {
   // All must outlive the service.
   RunnerService(TaskQueue& queue, Placement& placement, LeaseSlots& lease_slots);
 
+  grpc::ServerBidiReactor<v1::SessionRequest, v1::SessionResponse>* Session(
+      grpc::CallbackServerContext* context) override;
   grpc::ServerUnaryReactor* Sync(grpc::CallbackServerContext* context,
                                  const v1::RunnerSyncRequest* request,
                                  v1::RunnerSyncResponse* response) override;

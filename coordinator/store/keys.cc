@@ -26,6 +26,12 @@ std::string_view FamilyName(Family family) {
       return "event";
     case Family::kTaskSpec:
       return "task_spec";
+    case Family::kLive:
+      return "live";
+    case Family::kDeadLetter:
+      return "dead_letter";
+    case Family::kExtension:
+      return "extension";
   }
   return "";
 }
@@ -116,11 +122,17 @@ std::optional<EventKey> ParseEvent(std::string_view key) {
   return EventKey{ReadBigEndian<uint64_t>(key), ReadBigEndian<uint64_t>(key.substr(kJobBytes))};
 }
 
+std::string Extension(uint64_t job, std::string_view request_id) {
+  return Job(job).append(request_id);
+}
+
 Range OfJob(uint64_t job) { return {Job(job), After(Job(job))}; }
 
 Range NumberedFrom(uint64_t job, uint32_t first) { return {Item(job, first), After(Job(job))}; }
 
 Range AllOfItem(uint64_t job, uint32_t item) { return {Item(job, item), After(Item(job, item))}; }
+
+Range AllStaging() { return {kStaging, After(kStaging)}; }
 
 Range EventsFrom(uint64_t job, uint64_t seq) { return {Event(job, seq), After(Job(job))}; }
 

@@ -7,12 +7,18 @@
 //   job_state   job8                    StoredJobState
 //   job_id      id                      job8
 //   task        job8 task4              StoredTask
-//   item        job8 item4              StoredItem
+//   live        job8 item4              StoredItem, of an item that was granted and is not final
+//   item        job8 item4              StoredItem, of a final one
+//   dead_letter job8 item4              empty, for each FAILED or DEAD item
+//   extension   job8 request id         StoredExtension
 //   result      job8 item4              ItemResult
 //   attempt     job8 item4 attempt4     Attempt
 //   step        job8 item4 step4        StoredStep
 //   event       job8 seq8               JobEvent
-//   task_spec   SHA-256, hex            TaskSpec
+//   task_spec   SHA-256, hex            TaskSpec; schema 1 only, empty since
+//
+// An item without a row in live and item is READY and was never granted, or CANCELLED when
+// its job is. So a backlog costs no rows but its tasks, and a start reads no finished item.
 #ifndef KMOSAIC_COORDINATOR_STORE_KEYS_H_
 #define KMOSAIC_COORDINATOR_STORE_KEYS_H_
 
@@ -25,7 +31,8 @@
 
 namespace kmosaic {
 
-// Numbers stay inside the process; on disk a family is known by its name.
+// Numbers stay inside the process (kFamilies is in their order); on disk a family is known
+// by its name.
 enum class Family : uint8_t {
   kMeta,
   kJob,
@@ -38,17 +45,21 @@ enum class Family : uint8_t {
   kStep,
   kEvent,
   kTaskSpec,
+  kLive,
+  kDeadLetter,
+  kExtension,
 };
 
-inline constexpr std::array<Family, 11> kFamilies = {
-    Family::kMeta, Family::kJob,   Family::kJobState, Family::kJobId,
-    Family::kTask, Family::kItem,  Family::kResult,   Family::kAttempt,
-    Family::kStep, Family::kEvent, Family::kTaskSpec};
+inline constexpr std::array<Family, 14> kFamilies = {
+    Family::kMeta,     Family::kJob,    Family::kJobState,   Family::kJobId,    Family::kTask,
+    Family::kItem,     Family::kResult, Family::kAttempt,    Family::kStep,     Family::kEvent,
+    Family::kTaskSpec, Family::kLive,   Family::kDeadLetter, Family::kExtension};
 
 // Families whose keys begin with a job's number.
-inline constexpr std::array<Family, 8> kJobFamilies = {
-    Family::kJob,    Family::kJobState, Family::kTask, Family::kItem,
-    Family::kResult, Family::kAttempt,  Family::kStep, Family::kEvent};
+inline constexpr std::array<Family, 11> kJobFamilies = {
+    Family::kJob,    Family::kJobState,   Family::kTask,     Family::kItem,
+    Family::kResult, Family::kAttempt,    Family::kStep,     Family::kEvent,
+    Family::kLive,   Family::kDeadLetter, Family::kExtension};
 
 // Name on disk; pinned by a test.
 std::string_view FamilyName(Family family);
@@ -61,6 +72,9 @@ inline constexpr char kIncarnation[] = "incarnation";
 inline constexpr char kEpoch[] = "epoch";
 // Number that the next job gets; numbers are never used twice.
 inline constexpr char kNextJob[] = "next_job";
+// Followed by a job's number in decimal, while a large submission is being written: its
+// tasks are there and the job is not yet.
+inline constexpr char kStaging[] = "staging/";
 
 // Half-open.
 struct Range {
@@ -92,7 +106,7 @@ std::string Job(uint64_t job);
 std::optional<uint64_t> ParseJob(std::string_view key);
 
 std::string Task(uint64_t job, uint32_t task);
-// item, result.
+// live, item, dead_letter, result.
 std::string Item(uint64_t job, uint32_t item);
 // Key of a task or an item; nothing when `key` is not one.
 std::optional<Numbered> ParseNumbered(std::string_view key);
@@ -105,12 +119,16 @@ std::optional<OfItem> ParseOfItem(std::string_view key);
 std::string Event(uint64_t job, uint64_t seq);
 std::optional<EventKey> ParseEvent(std::string_view key);
 
+std::string Extension(uint64_t job, std::string_view request_id);
+
 // Everything of a job, in any family of kJobFamilies.
 Range OfJob(uint64_t job);
 // Items from number `first` on (also of results and tasks).
 Range NumberedFrom(uint64_t job, uint32_t first);
 // All steps or attempts of an item.
 Range AllOfItem(uint64_t job, uint32_t item);
+// Meta entries that begin with kStaging.
+Range AllStaging();
 // Events from `seq` on.
 Range EventsFrom(uint64_t job, uint64_t seq);
 

@@ -6,6 +6,7 @@
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/options.h>
 #include <rocksdb/table.h>
+#include <rocksdb/utilities/checkpoint.h>
 #include <rocksdb/write_batch.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/ids.h"
+#include "common/base/status.h"
 
 namespace kmosaic {
 namespace {
@@ -26,6 +28,9 @@ namespace {
 // Who has the store open, for the message of the one who comes second. Only words: the
 // lock itself is RocksDB's.
 constexpr char kHolderFile[] = "HOLDER";
+
+// A batch buffer is kept for the next write up to this size.
+constexpr size_t kKeptBatchBytes = 16u << 20;
 
 rocksdb::Slice ToSlice(std::string_view text) { return {text.data(), text.size()}; }
 
@@ -45,8 +50,9 @@ rocksdb::ColumnFamilyOptions FamilyOptions(Family family,
   table.block_cache = cache;
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
-  options.write_buffer_size = 16ull << 20;
-  if (family == Family::kStep || family == Family::kTaskSpec) {
+  // Rows of live items come and go; most are gone before their buffer is full.
+  options.write_buffer_size = 32ull << 20;
+  if (family == Family::kStep || family == Family::kTask || family == Family::kTaskSpec) {
     // Texts of some KiB that are written once: kept out of the tables, so that
     // compaction does not copy them again and again.
     options.enable_blob_files = true;
@@ -120,6 +126,7 @@ struct RocksDbTaskStore::Impl {
   rocksdb::ColumnFamilyHandle* default_handle = nullptr;
 
   std::mutex write_mutex;
+  rocksdb::WriteBatch batch ABSL_GUARDED_BY(write_mutex);
   // First failed write; nothing is written after it.
   absl::Status failure ABSL_GUARDED_BY(write_mutex);
 
@@ -217,6 +224,53 @@ absl::StatusOr<std::unique_ptr<RocksDbTaskStore>> RocksDbTaskStore::Open(
   return std::unique_ptr<RocksDbTaskStore>(new RocksDbTaskStore(std::move(impl)));
 }
 
+absl::StatusOr<std::unique_ptr<RocksDbTaskStore>> RocksDbTaskStore::OpenReadOnly(
+    const std::string& directory) {
+  std::vector<std::string> present;
+  rocksdb::Status status =
+      rocksdb::DB::ListColumnFamilies(rocksdb::DBOptions(), directory, &present);
+  if (!status.ok()) {
+    return absl::NotFoundError(
+        absl::StrCat("there is no store in ", directory, ": ", status.ToString()));
+  }
+  std::shared_ptr<rocksdb::Cache> cache = rocksdb::NewLRUCache(RocksDbOptions().block_cache_bytes);
+  std::vector<rocksdb::ColumnFamilyDescriptor> families;
+  for (Family family : kFamilies) {
+    std::string name(FamilyName(family));
+    if (std::find(present.begin(), present.end(), name) == present.end()) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "the store in ", directory, " has no family ", name,
+          "; an earlier version wrote it: start a coordinator on it once, which migrates it"));
+    }
+    families.emplace_back(name, FamilyOptions(family, cache));
+  }
+  families.emplace_back(rocksdb::kDefaultColumnFamilyName, rocksdb::ColumnFamilyOptions());
+  rocksdb::DBOptions db_options;
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  rocksdb::DB* db = nullptr;
+  status = rocksdb::DB::OpenForReadOnly(db_options, directory, families, &handles, &db);
+  if (!status.ok()) return FromRocks(status, absl::StrCat("open the store in ", directory));
+  auto impl = std::make_unique<Impl>();
+  impl->db.reset(db);
+  std::copy_n(handles.begin(), kFamilies.size(), impl->handles.begin());
+  impl->default_handle = handles.back();
+  return std::unique_ptr<RocksDbTaskStore>(new RocksDbTaskStore(std::move(impl)));
+}
+
+absl::Status RocksDbTaskStore::Checkpoint(const std::string& directory) const {
+  rocksdb::Checkpoint* made = nullptr;
+  KMOSAIC_RETURN_IF_ERROR(
+      FromRocks(rocksdb::Checkpoint::Create(impl_->db.get(), &made), "prepare a checkpoint"));
+  std::unique_ptr<rocksdb::Checkpoint> checkpoint(made);
+  // Without a flush: the write-ahead logs are copied too.
+  return FromRocks(checkpoint->CreateCheckpoint(directory, UINT64_MAX),
+                   absl::StrCat("checkpoint to ", directory));
+}
+
+absl::Status RocksDbTaskStore::VerifyChecksums() const {
+  return FromRocks(impl_->db->VerifyChecksum(), "verify the store's checksums");
+}
+
 RocksDbTaskStore::RocksDbTaskStore(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 RocksDbTaskStore::~RocksDbTaskStore() = default;
@@ -224,7 +278,9 @@ RocksDbTaskStore::~RocksDbTaskStore() = default;
 absl::Status RocksDbTaskStore::Write(const WriteBatch& batch) {
   std::lock_guard lock(impl_->write_mutex);
   if (!impl_->failure.ok()) return impl_->failure;
-  rocksdb::WriteBatch rocks(batch.bytes() + 32 * batch.operations().size());
+  // Used again, so that its memory is.
+  rocksdb::WriteBatch& rocks = impl_->batch;
+  rocks.Clear();
   rocksdb::Status status;
   for (const WriteBatch::Operation& operation : batch.operations()) {
     rocksdb::ColumnFamilyHandle* handle = impl_->handle(operation.family);
@@ -246,6 +302,8 @@ absl::Status RocksDbTaskStore::Write(const WriteBatch& batch) {
     options.sync = true;
     status = impl_->db->Write(options, &rocks);
   }
+  // One that was very large would be kept for ever.
+  if (rocks.GetDataSize() > kKeptBatchBytes) rocks = rocksdb::WriteBatch();
   impl_->failure = FromRocks(status, "write to the store");
   return impl_->failure;
 }

@@ -33,7 +33,18 @@ class RocksDbTaskStore : public TaskStore {
   // holds families that this program does not know.
   static absl::StatusOr<std::unique_ptr<RocksDbTaskStore>> Open(const std::string& directory,
                                                                 const RocksDbOptions& options);
+  // For looking only: writes nothing, takes no lock, and refuses Write. FAILED_PRECONDITION
+  // when the store is of an earlier schema; NOT_FOUND when there is none.
+  static absl::StatusOr<std::unique_ptr<RocksDbTaskStore>> OpenReadOnly(
+      const std::string& directory);
   ~RocksDbTaskStore() override;
+
+  // Makes `directory` (which must not exist, its parent must) a store of its own that holds
+  // what is durable now. Table files are linked where the volume is the same, otherwise
+  // copied; writes go on meanwhile. Any thread.
+  absl::Status Checkpoint(const std::string& directory) const;
+  // Reads every block. DATA_LOSS when one is damaged.
+  absl::Status VerifyChecksums() const;
 
   absl::Status Write(const WriteBatch& batch) override;
   absl::StatusOr<std::string> Get(Family family, std::string_view key) const override;

@@ -3,6 +3,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
+#include "coordinator/store/migrations.h"
 
 namespace kmosaic {
 namespace {
@@ -36,6 +37,7 @@ absl::StatusOr<StoreIdentity> StartOn(TaskStore& store, const std::string& fresh
           absl::StrCat("the store has schema ", *schema, ", this program knows up to ",
                        kSchemaVersion, ": start a newer kmosaic-coordinator on it"));
     }
+    if (*schema < kSchemaVersion) KMOSAIC_RETURN_IF_ERROR(Migrate(store, *schema));
     KMOSAIC_ASSIGN_OR_RETURN(identity.incarnation, store.Get(Family::kMeta, keys::kIncarnation));
     KMOSAIC_ASSIGN_OR_RETURN(uint64_t epoch, ReadNumber(store, keys::kEpoch));
     identity.epoch = epoch + 1;
@@ -43,6 +45,17 @@ absl::StatusOr<StoreIdentity> StartOn(TaskStore& store, const std::string& fresh
   batch.Put(Family::kMeta, keys::kEpoch, absl::StrCat(identity.epoch));
   KMOSAIC_RETURN_IF_ERROR(Annotate(store.Write(batch), "begin an epoch"));
   return identity;
+}
+
+absl::Status Reincarnate(TaskStore& store, const std::string& fresh_incarnation) {
+  KMOSAIC_RETURN_IF_ERROR(ReadSchema(store).status());
+  WriteBatch batch;
+  batch.Put(Family::kMeta, keys::kIncarnation, fresh_incarnation);
+  return Annotate(store.Write(batch), "give the store a new incarnation");
+}
+
+absl::StatusOr<uint64_t> ReadSchema(const TaskStore& store) {
+  return ReadNumber(store, keys::kSchemaVersion);
 }
 
 }  // namespace kmosaic

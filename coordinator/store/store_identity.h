@@ -11,7 +11,7 @@
 namespace kmosaic {
 
 // Layout of keys and messages that this program writes.
-inline constexpr uint32_t kSchemaVersion = 1;
+inline constexpr uint32_t kSchemaVersion = 2;
 
 struct StoreIdentity {
   // Random, made with the store.
@@ -22,10 +22,20 @@ struct StoreIdentity {
 };
 
 // Reads the store's identity and durably begins the next epoch; an empty store is
-// initialised. `fresh_incarnation` is used for an empty store only.
-// FAILED_PRECONDITION when a newer program wrote the store; DATA_LOSS when its meta
-// entries cannot be read.
+// initialised, one of an earlier schema is migrated first (store/migrations.h).
+// `fresh_incarnation` is used for an empty store only. FAILED_PRECONDITION when a newer
+// program wrote the store; DATA_LOSS when its meta entries or rows cannot be read.
+//
+// What was written by one start is not read as written by another: leases of a restored
+// backup would otherwise carry tokens that were already given out. So a restore calls
+// Reincarnate on the copy before anybody starts on it.
 absl::StatusOr<StoreIdentity> StartOn(TaskStore& store, const std::string& fresh_incarnation);
+
+// Gives the store another incarnation: tokens of the old one are refused.
+absl::Status Reincarnate(TaskStore& store, const std::string& fresh_incarnation);
+
+// The schema of a store; NOT_FOUND when it is empty.
+absl::StatusOr<uint64_t> ReadSchema(const TaskStore& store);
 
 }  // namespace kmosaic
 

@@ -1,11 +1,23 @@
 #!/usr/bin/env bash
 # The figures of docs/benchmarks.md that need no GPU.
 #
+#   run.sh             the demo's job, and scoring
+#   run.sh queue ...   the queue beside others (options of tests/bench/side_by_side.py)
+#
 #   KMOSAIC_BIN        directory of the programs
 #   KMOSAIC_WORKLOAD   JSON Lines file of kernels to score (docs/cli.md); left out without it
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 BIN=${KMOSAIC_BIN:-$PWD/build/release/bin}
+
+if [ "${1:-}" = queue ]; then
+  shift
+  cmake --preset release -DKMOSAIC_BENCH=ON >/dev/null
+  cmake --build --preset release --target kmosaic-coordinator queue_load peer_load
+  uname -srm
+  nproc
+  exec python3 tests/bench/side_by_side.py "$@"
+fi
 
 uname -srm
 nproc

@@ -1,11 +1,9 @@
 #include "tests/unit/queue/queue_fixture.h"
 
 #include <catch2/catch.hpp>
-#include <map>
-#include <set>
 
 #include "absl/strings/str_cat.h"
-#include "coordinator/queue/item_states.h"
+#include "coordinator/queue/store_check.h"
 
 namespace kmosaic {
 
@@ -115,7 +113,9 @@ Effects& QueueFixture::Begin() {
 
 absl::Status QueueFixture::Commit() {
   sequencer_->Finish(effects_);
-  return effects_.batch.empty() ? absl::OkStatus() : store_.Write(effects_.batch);
+  absl::Status status = effects_.batch.empty() ? absl::OkStatus() : store_.Write(effects_.batch);
+  if (status.ok()) sequencer_->Committed();
+  return status;
 }
 
 v1::Job QueueFixture::Submit(const JobShape& shape) {
@@ -198,6 +198,14 @@ absl::StatusOr<v1::Job> QueueFixture::Delete(const std::string& job) {
   return result;
 }
 
+absl::StatusOr<v1::ExtendJobResponse> QueueFixture::Extend(const v1::ExtendJobRequest& request) {
+  auto extension = MakeExtension(request);
+  REQUIRE(extension.ok());
+  auto result = sequencer_->Extend(*extension, Context(), Begin());
+  REQUIRE(Commit().ok());
+  return result;
+}
+
 void QueueFixture::Tick() {
   sequencer_->Tick(Context(), Begin(), 1000);
   REQUIRE(Commit().ok());
@@ -224,126 +232,8 @@ std::vector<v1::JobEvent> QueueFixture::Events(const std::string& job) const {
   return page->events;
 }
 
-namespace {
-
-std::string CheckEvents(const StoreSnapshot& snapshot, uint64_t job,
-                        const v1::StoredJobState& state) {
-  uint64_t seq = 0;
-  v1::JobEvent event;
-  auto cursor = snapshot.Scan(Family::kEvent, keys::OfJob(job));
-  for (; cursor->Valid(); cursor->Next()) {
-    if (keys::ParseEvent(cursor->key())->seq != ++seq) return "events have a gap";
-    event.ParseFromString(std::string(cursor->value()));
-    if (event.seq() != seq) return "an event has another number than its key";
-  }
-  if (seq != state.last_event()) return "last_event is not the newest event";
-  if (event.counts().SerializeAsString() != state.counts().SerializeAsString()) {
-    return "counters of the newest event are not the job's";
-  }
-  return "";
-}
-
-std::string CheckItem(const StoreSnapshot& snapshot, uint64_t job, uint32_t number,
-                      const v1::StoredItem& item, bool cancelled, uint64_t& steps,
-                      uint64_t& verified) {
-  uint32_t own_steps = 0;
-  auto cursor = snapshot.Scan(Family::kStep, keys::AllOfItem(job, number));
-  for (; cursor->Valid(); cursor->Next()) {
-    if (keys::ParseOfItem(cursor->key())->number != own_steps++) return "steps have a gap";
-  }
-  if (own_steps != item.steps()) return "steps of an item are not those on disk";
-  steps += own_steps;
-  auto result = snapshot.Get(Family::kResult, keys::Item(job, number));
-  if (item.state() == v1::ITEM_STATE_DONE && !result.ok()) return "a done item has no result";
-  if (result.ok()) {
-    if (item.state() != v1::ITEM_STATE_DONE && item.state() != v1::ITEM_STATE_CANCELLED) {
-      return "an unfinished item has a result";
-    }
-    v1::ItemResult parsed;
-    parsed.ParseFromString(*result);
-    if (parsed.verified() && item.state() != v1::ITEM_STATE_DONE) {
-      return "a cancelled item has a verified result";
-    }
-    if (parsed.verified()) ++verified;
-  }
-  if (cancelled &&
-      (item.state() == v1::ITEM_STATE_READY || item.state() == v1::ITEM_STATE_DELAYED)) {
-    return "an item of a cancelled job waits";
-  }
-  if ((item.state() == v1::ITEM_STATE_LEASED) != !item.holder().empty()) {
-    return "an item has a holder without a lease, or the other way round";
-  }
-  return "";
-}
-
-std::string CheckJob(const StoreSnapshot& snapshot, uint64_t number, const v1::StoredJob& job) {
-  v1::StoredJobState state;
-  auto row = snapshot.Get(Family::kJobState, keys::Job(number));
-  if (!row.ok() || !state.ParseFromString(*row)) return "no state";
-  v1::JobCounts counted;
-  uint64_t steps = 0;
-  uint64_t verified = 0;
-  uint32_t touched = 0;
-  auto cursor = snapshot.Scan(Family::kItem, keys::OfJob(number));
-  for (; cursor->Valid(); cursor->Next(), ++touched) {
-    if (keys::ParseNumbered(cursor->key())->number != touched) return "items have a gap";
-    v1::StoredItem item;
-    item.ParseFromString(std::string(cursor->value()));
-    AddToCount(counted, item.state(), 1);
-    std::string error =
-        CheckItem(snapshot, number, touched, item, state.cancelled(), steps, verified);
-    if (!error.empty()) return error;
-  }
-  AddToCount(counted, state.cancelled() ? v1::ITEM_STATE_CANCELLED : v1::ITEM_STATE_READY,
-             job.items() - touched);
-  for (int each = v1::ITEM_STATE_READY; each <= v1::ITEM_STATE_DEAD; ++each) {
-    auto item_state = static_cast<v1::ItemState>(each);
-    if (CountOf(counted, item_state) != CountOf(state.counts(), item_state)) {
-      return absl::StrCat("counter ", each, " is ", CountOf(state.counts(), item_state), ", rows ",
-                          CountOf(counted, item_state));
-    }
-  }
-  if (steps != state.counts().steps()) return "the counter of steps is wrong";
-  if (verified != state.counts().verified()) return "the counter of verified items is wrong";
-  bool open = counted.ready() + counted.delayed() + counted.leased() > 0;
-  if (open == state.has_finished()) return "finished is not what the items say";
-  return CheckEvents(snapshot, number, state);
-}
-
-}  // namespace
-
 std::string FindContradiction(const TaskStore& store) {
-  auto snapshot = store.Snapshot();
-  std::set<std::string> specs_in_use;
-  std::set<uint64_t> jobs;
-  auto cursor = snapshot->Scan(Family::kJob, {"", ""});
-  for (; cursor->Valid(); cursor->Next()) {
-    v1::StoredJob job;
-    job.ParseFromString(std::string(cursor->value()));
-    uint64_t number = *keys::ParseJob(cursor->key());
-    jobs.insert(number);
-    std::string error = CheckJob(*snapshot, number, job);
-    if (!error.empty()) return absl::StrCat("job ", job.id(), ": ", error);
-    auto tasks = snapshot->Scan(Family::kTask, keys::OfJob(number));
-    for (; tasks->Valid(); tasks->Next()) {
-      v1::StoredTask task;
-      task.ParseFromString(std::string(tasks->value()));
-      specs_in_use.insert(task.digest());
-    }
-  }
-  std::set<std::string> specs;
-  for (auto each = snapshot->Scan(Family::kTaskSpec, {"", ""}); each->Valid(); each->Next()) {
-    specs.emplace(each->key());
-  }
-  if (specs != specs_in_use) return "stored task specs are not those in use";
-  for (Family family : kJobFamilies) {
-    for (auto each = snapshot->Scan(family, {"", ""}); each->Valid(); each->Next()) {
-      if (jobs.count(*keys::ParseJob(each->key().substr(0, 8))) == 0) {
-        return absl::StrCat("a row of a deleted job is left in ", std::string(FamilyName(family)));
-      }
-    }
-  }
-  return "";
+  return std::string(CheckStore(store).status().message());
 }
 
 }  // namespace kmosaic

@@ -69,6 +69,7 @@ class QueueFixture {
   absl::StatusOr<uint64_t> Retry(const std::string& job,
                                  const std::vector<v1::ItemState>& states = {});
   absl::StatusOr<v1::Job> Delete(const std::string& job);
+  absl::StatusOr<v1::ExtendJobResponse> Extend(const v1::ExtendJobRequest& request);
   void Tick();
 
   v1::JobCounts Counts(const std::string& job) const;
@@ -95,9 +96,7 @@ class QueueFixture {
   Effects effects_;
 };
 
-// Checks what must hold of every store at every moment: counters equal rows, events are
-// dense and end with the current counters, steps have no gaps, results belong to finished
-// items. Returns the first contradiction, or nothing.
+// CheckStore in words; empty when nothing is wrong.
 std::string FindContradiction(const TaskStore& store);
 
 }  // namespace kmosaic

@@ -345,11 +345,102 @@ TEST_CASE("a store whose rows contradict each other is refused at the start") {
   queue.LeaseOne();
   queue.LeaseOne();
   WriteBatch damage;
-  damage.Delete(Family::kItem, keys::Item(1, 0));
+  damage.Delete(Family::kLive, keys::Item(1, 0));
   REQUIRE(queue.store().Write(damage).ok());
   auto identity = StartOn(queue.store(), "x");
   auto loaded = Sequencer::Load({}, *identity, queue.store(), queue.Context());
   CHECK(loaded.status().code() == absl::StatusCode::kDataLoss);
+}
+
+v1::ExtendJobRequest MoreTasks(const std::string& job, const std::vector<std::string>& ids,
+                               const std::string& request_id = "") {
+  v1::ExtendJobRequest request;
+  request.set_id(job);
+  request.set_request_id(request_id);
+  for (const std::string& id : ids) *request.add_tasks() = MakeTask(id);
+  return request;
+}
+
+TEST_CASE("a job takes more tasks, also when it was finished") {
+  QueueFixture queue;
+  std::string job = queue.Submit({.tasks = 1, .samples = 2}).id();
+  REQUIRE(queue.Complete(Completion(queue.LeaseOne())).ok());
+  REQUIRE(queue.Complete(Completion(queue.LeaseOne())).ok());
+  REQUIRE(queue.sequencer().Get(job)->state() == v1::JOB_STATE_FINISHED);
+  auto extended = queue.Extend(MoreTasks(job, {"more0", "more1"}, "one"));
+  REQUIRE(extended.ok());
+  CHECK(extended->first_item() == 2);
+  CHECK(extended->items() == 4);
+  CHECK(queue.sequencer().Get(job)->state() == v1::JOB_STATE_RUNNING);
+  CHECK(queue.Counts(job).ready() == 4);
+  // The same again, also after a restart, changes nothing; other tasks are refused.
+  queue.Restart();
+  extended = queue.Extend(MoreTasks(job, {"more0", "more1"}, "one"));
+  REQUIRE(extended.ok());
+  CHECK(extended->existed());
+  CHECK(extended->first_item() == 2);
+  CHECK(queue.Extend(MoreTasks(job, {"more2"}, "one")).status().code() ==
+        absl::StatusCode::kAlreadyExists);
+  CHECK(queue.Extend(MoreTasks(job, {"fresh", "task0"})).status().code() ==
+        absl::StatusCode::kInvalidArgument);
+  CHECK(queue.Counts(job).total() == 6);
+  CHECK(queue.Item(job, 5).task() == "more1");
+  CHECK(FindContradiction(queue.store()).empty());
+  REQUIRE(queue.Cancel(job).ok());
+  CHECK(queue.Extend(MoreTasks(job, {"late"})).status().code() ==
+        absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_CASE("a submission that was never finished leaves nothing behind") {
+  QueueFixture queue;
+  Submission submission = MakeSubmission({.tasks = 3});
+  Effects& effects = queue.Begin();
+  auto staged = queue.sequencer().Stage(submission, queue.Context(), effects);
+  REQUIRE(staged.ok());
+  CHECK(queue.sequencer().StageTasks(staged->number, submission, 0, effects) == 3);
+  REQUIRE(queue.Commit().ok());
+  CHECK(queue.sequencer().List({})->jobs().empty());
+  queue.Restart();
+  queue.Tick();
+  auto snapshot = queue.store().Snapshot();
+  CHECK_FALSE(snapshot->Scan(Family::kTask, {"", ""})->Valid());
+  CHECK(FindContradiction(queue.store()).empty());
+}
+
+TEST_CASE("dead letters are listed with their errors, in pages, and single ones come back") {
+  QueueFixture queue;
+  std::string first = queue.Submit({.tasks = 3}).id();
+  for (int i = 0; i < 3; ++i) {
+    REQUIRE(queue.Release(Releasing(queue.LeaseOne(), v1::FAILURE_CLASS_FINAL)).ok());
+  }
+  std::string second = queue.Submit({.prefix = "second"}).id();
+  REQUIRE(queue.Release(Releasing(queue.LeaseOne(), v1::FAILURE_CLASS_FINAL)).ok());
+  auto page = ReadDeadLetters(queue.store(), "", "", 3);
+  REQUIRE(page.ok());
+  REQUIRE(page->items.size() == 3);
+  CHECK(page->items[0].last_error() == "failed: it did not work");
+  page = ReadDeadLetters(queue.store(), "", page->next_page_token, 3);
+  REQUIRE(page.ok());
+  REQUIRE(page->items.size() == 1);
+  CHECK(page->items[0].id().job() == second);
+  CHECK(page->next_page_token.empty());
+  CHECK(ReadDeadLetters(queue.store(), "job-none", "", 3).status().code() ==
+        absl::StatusCode::kNotFound);
+  CHECK(ReadDeadLetters(queue.store(), "", "xyz", 3).status().code() ==
+        absl::StatusCode::kInvalidArgument);
+
+  v1::RetryJobRequest retry;
+  retry.set_id(first);
+  retry.add_items(1);
+  auto retried = queue.sequencer().Retry(retry, queue.Context(), queue.Begin());
+  REQUIRE(retried.ok());
+  REQUIRE(queue.Commit().ok());
+  CHECK(retried->retried() == 1);
+  CHECK(queue.Counts(first).ready() == 1);
+  page = ReadDeadLetters(queue.store(), first, "", 10);
+  REQUIRE(page.ok());
+  CHECK(page->items.size() == 2);
+  CHECK(FindContradiction(queue.store()).empty());
 }
 
 }  // namespace

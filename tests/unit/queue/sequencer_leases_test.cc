@@ -359,5 +359,54 @@ TEST_CASE("a nearly full disk stops new jobs first and every write later") {
   CHECK(queue.Complete(Completion(token)).ok());
 }
 
+TEST_CASE("a reply holds no more bytes than it may, but one lease in any case") {
+  QueueRules rules;
+  rules.max_grant_bytes = 3000;
+  QueueFixture queue(rules);
+  queue.Submit({.tasks = 30});
+  SyncResult few = queue.Sync("runner", 30);
+  CHECK(few.granted.size() > 1);
+  CHECK(few.granted.size() < 15);
+  v1::LeaseToken token = few.granted[0].token;
+  REQUIRE(queue.Record(ReplyStep(token, 0, std::string(10'000, 'r'))).ok());
+  v1::ReleaseRequest back = Releasing(token, v1::FAILURE_CLASS_UNSPECIFIED);
+  back.set_handed_back(true);
+  REQUIRE(queue.Release(back).ok());
+  // The conversation alone is larger than the bound.
+  CHECK(queue.Sync("runner", 30).granted.size() == 1);
+}
+
+TEST_CASE("a conversation that would not fit into a reply is not recorded") {
+  QueueRules rules;
+  rules.max_conversation_bytes = 2000;
+  QueueFixture queue(rules);
+  queue.Submit({});
+  v1::LeaseToken token = queue.LeaseOne();
+  REQUIRE(queue.Record(ReplyStep(token, 0, std::string(1000, 'r'))).ok());
+  REQUIRE(queue.Record(ResultStep(token, 1)).ok());
+  absl::Status status = queue.Record(ReplyStep(token, 2, std::string(1000, 'r')));
+  CHECK(status.code() == absl::StatusCode::kInvalidArgument);
+  CHECK(queue.Record(ReplyStep(token, 2, "short")).ok());
+}
+
+TEST_CASE("calls for finished items, which are on disk alone, are told from stale ones") {
+  QueueFixture queue;
+  std::string job = queue.Submit({.tasks = 2}).id();
+  v1::LeaseToken done = queue.LeaseOne();
+  v1::LeaseToken failed = queue.LeaseOne();
+  REQUIRE(queue.Complete(Completion(done)).ok());
+  REQUIRE(queue.Release(Releasing(failed, v1::FAILURE_CLASS_FINAL)).ok());
+  for (bool restarted : {false, true}) {
+    if (restarted) queue.Restart();
+    CHECK(queue.Complete(Completion(done)).ok());
+    CHECK(queue.Release(Releasing(failed, v1::FAILURE_CLASS_FINAL)).ok());
+    CHECK(queue.Complete(Completion(failed)).code() == absl::StatusCode::kFailedPrecondition);
+    v1::LeaseToken older = done;
+    older.set_attempt(done.attempt() + 1);
+    CHECK(queue.Complete(Completion(older)).code() == absl::StatusCode::kFailedPrecondition);
+  }
+  CHECK(queue.Counts(job).done() == 1);
+}
+
 }  // namespace
 }  // namespace kmosaic

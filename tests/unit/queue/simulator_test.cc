@@ -40,6 +40,8 @@ struct World {
   // Jobs by request id; ids whose Submit was acknowledged.
   std::map<std::string, std::string> job_of_request;
   std::set<std::string> jobs;
+  // Answer to each acknowledged extension, by job and request id.
+  std::map<std::pair<std::string, std::string>, v1::ExtendJobResponse> extensions;
   // Requests that may come again.
   std::deque<v1::RecordStepRequest> old_steps;
   std::deque<v1::CompleteRequest> old_completions;
@@ -69,6 +71,13 @@ class Simulation {
     std::function<void()> hear;
     // Also when the answer is lost or the batch was not written.
     bool always = false;
+  };
+
+  struct StagedSubmission {
+    std::string request_id;
+    Submission submission;
+    uint64_t number = 0;
+    size_t first = 0;
   };
 
   static QueueRules Rules() {
@@ -132,6 +141,7 @@ class Simulation {
     }
     if (crash) {
       ++crashes_;
+      staged_.clear();
       queue_.Restart();
       Check();
     }
@@ -140,7 +150,10 @@ class Simulation {
   void Verb(Effects& effects) {
     int kind = Below(100);
     if (kind < 4) return Submit(effects);
-    if (kind < 30) return Sync(effects);
+    if (kind < 6) return Stage(effects);
+    if (kind < 9) return ContinueStaged(effects);
+    if (kind < 12) return Extend(effects);
+    if (kind < 32) return Sync(effects);
     if (kind < 55) return Record(effects);
     if (kind < 70) return Complete(effects);
     if (kind < 80) return Release(effects);
@@ -149,8 +162,7 @@ class Simulation {
     if (world_.jobs.size() > 6) Delete(effects);
   }
 
-  void Submit(Effects& effects) {
-    if (world_.jobs.size() >= 12) return;
+  JobShape AnyShape() {
     JobShape shape{.tasks = static_cast<uint32_t>(1 + Below(3)),
                    .samples = static_cast<uint32_t>(1 + Below(3)),
                    .weight = static_cast<uint32_t>(1 + Below(4)),
@@ -159,8 +171,18 @@ class Simulation {
                    .max_concurrency = static_cast<uint32_t>(Below(3))};
     // Ids are used again now and then, with the same content or another one.
     shape.request_id = absl::StrCat("request-", Below(30));
-    auto response = queue_.sequencer().Submit(MakeSubmission(shape), queue_.Context(), effects);
-    auto known = world_.job_of_request.find(shape.request_id);
+    return shape;
+  }
+
+  void Submit(Effects& effects) {
+    if (world_.jobs.size() >= 12) return;
+    JobShape shape = AnyShape();
+    Submitted(shape.request_id,
+              queue_.sequencer().Submit(MakeSubmission(shape), queue_.Context(), effects));
+  }
+
+  void Submitted(const std::string& request, const absl::StatusOr<v1::SubmitResponse>& response) {
+    auto known = world_.job_of_request.find(request);
     if (!response.ok()) {
       REQUIRE(response.status().code() == absl::StatusCode::kAlreadyExists);
       return;
@@ -169,10 +191,62 @@ class Simulation {
       REQUIRE(response->existed());
       REQUIRE(response->job().id() == known->second);
     }
-    answers_.push_back({[this, id = response->job().id(), request = shape.request_id] {
+    answers_.push_back({[this, id = response->job().id(), request] {
       world_.jobs.insert(id);
       world_.job_of_request[request] = id;
     }});
+  }
+
+  // Large submissions come in pieces over several batches, several at once.
+  void Stage(Effects& effects) {
+    if (world_.jobs.size() >= 12 || staged_.size() >= 3) return;
+    JobShape shape = AnyShape();
+    StagedSubmission staged{shape.request_id, MakeSubmission(shape)};
+    auto result = queue_.sequencer().Stage(staged.submission, queue_.Context(), effects);
+    if (result.ok() && !result->existed.has_value()) {
+      staged.number = result->number;
+      staged_.push_back(std::move(staged));
+    } else if (result.ok()) {
+      Submitted(shape.request_id, *result->existed);
+    } else {
+      Submitted(shape.request_id, result.status());
+    }
+  }
+
+  void ContinueStaged(Effects& effects) {
+    if (staged_.empty()) return;
+    StagedSubmission& staged = staged_.front();
+    if (staged.first < staged.submission.tasks.size()) {
+      staged.first =
+          queue_.sequencer().StageTasks(staged.number, staged.submission, staged.first, effects);
+      return;
+    }
+    Submitted(staged.request_id, queue_.sequencer().FinishSubmit(staged.number, staged.submission,
+                                                                 queue_.Context(), effects));
+    staged_.pop_front();
+  }
+
+  void Extend(Effects& effects) {
+    v1::ExtendJobRequest request;
+    request.set_id(AnyJob());
+    int kind = Below(10);
+    request.set_request_id(absl::StrCat("extension-", kind));
+    for (int i = 0; i <= kind % 2; ++i) {
+      *request.add_tasks() = MakeTask(absl::StrCat("more", kind, "-", i));
+    }
+    if (Below(10) == 0) *request.add_tasks() = MakeTask(absl::StrCat("other", Below(1000)));
+    auto extension = MakeExtension(request);
+    REQUIRE(extension.ok());
+    auto response = queue_.sequencer().Extend(*extension, queue_.Context(), effects);
+    if (!response.ok()) return;
+    std::pair<std::string, std::string> key(request.id(), request.request_id());
+    auto known = world_.extensions.find(key);
+    if (known != world_.extensions.end()) {
+      REQUIRE(response->existed());
+      REQUIRE(response->first_item() == known->second.first_item());
+      REQUIRE(response->items() == known->second.items());
+    }
+    answers_.push_back({[this, key, answer = *response] { world_.extensions[key] = answer; }});
   }
 
   void Sync(Effects& effects) {
@@ -377,6 +451,7 @@ class Simulation {
     forget(world_.newest_attempt);
     forget(world_.steps);
     forget(world_.completed);
+    forget(world_.extensions);
     for (auto& [runner, leases] : world_.held) forget(leases);
   }
 
@@ -387,6 +462,11 @@ class Simulation {
     REQUIRE(contradiction.empty());
     for (const std::string& job : world_.jobs) {
       REQUIRE(JobReader::Open(queue_.store(), job).ok());
+    }
+    for (const auto& [key, extension] : world_.extensions) {
+      auto reader = JobReader::Open(queue_.store(), key.first);
+      REQUIRE(reader.ok());
+      REQUIRE(reader->items() >= extension.first_item() + extension.items());
     }
     for (const auto& [key, attempt] : world_.completed) {
       auto reader = JobReader::Open(queue_.store(), key.first);
@@ -442,6 +522,7 @@ class Simulation {
   QueueFixture queue_;
   World world_;
   std::vector<Answer> answers_;
+  std::deque<StagedSubmission> staged_;
   int crashes_ = 0;
   int done_ = 0;
 };

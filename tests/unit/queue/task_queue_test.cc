@@ -193,6 +193,27 @@ TEST_CASE("a coordinator that stood still gives every lease a full term") {
   CHECK(queue.Get(job)->counts().leased() == 1);
 }
 
+TEST_CASE("a large submission is written in pieces, and others are served in between") {
+  TaskQueueOptions options;
+  options.stage_bytes = 10;
+  Running queue(options);
+  Await<absl::StatusOr<v1::SubmitResponse>> large;
+  queue->Submit(MakeSubmission({.tasks = 50, .request_id = "large"}), large.done());
+  auto job = large.Get();
+  REQUIRE(job.ok());
+  CHECK(job->job().counts().total() == 50);
+  // The first piece, the tasks, the job itself.
+  CHECK(queue.store().writes() >= 3);
+  CHECK(queue.Sync(SyncRequest("runner", 50)).Get()->granted_size() == 50);
+  auto again = queue.Submit({.tasks = 50, .request_id = "large"});
+  REQUIRE(again.ok());
+  CHECK(again->existed());
+  CHECK(again->job().id() == job->job().id());
+  CHECK(queue.Submit({.tasks = 49, .request_id = "large"}).status().code() ==
+        absl::StatusCode::kAlreadyExists);
+  CHECK(FindContradiction(queue.store()).empty());
+}
+
 TEST_CASE("nothing is acknowledged after a failed write, and the owner is told") {
   auto fault = GENERATE(FaultTaskStore::Fault::kLost, FaultTaskStore::Fault::kApplied);
   Await<absl::Status> fatal;

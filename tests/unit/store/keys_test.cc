@@ -71,7 +71,8 @@ TEST_CASE("names of families on disk do not change") {
   std::vector<std::string> names;
   for (Family family : kFamilies) names.emplace_back(FamilyName(family));
   CHECK(names == std::vector<std::string>{"meta", "job", "job_state", "job_id", "task", "item",
-                                          "result", "attempt", "step", "event", "task_spec"});
+                                          "result", "attempt", "step", "event", "task_spec", "live",
+                                          "dead_letter", "extension"});
 }
 
 TEST_CASE("key bytes are pinned") {
