@@ -1,5 +1,7 @@
 #include "coordinator/queue/task_queue.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
@@ -434,6 +436,11 @@ class TaskQueue::StagedSubmit : public std::enable_shared_from_this<StagedSubmit
   StagedSubmit(Impl& impl, std::shared_ptr<const Submission> submission,
                Done<v1::SubmitResponse> done)
       : impl_(impl), submission_(std::move(submission)), done_(std::move(done)) {}
+  ~StagedSubmit() {
+    submission_.reset();
+    // Hundreds of MiB in small pieces, which the allocator would keep.
+    malloc_trim(0);
+  }
 
   void Begin() {
     Post([this](const StepContext& context, Effects& effects) -> std::function<void()> {
@@ -476,7 +483,7 @@ class TaskQueue::StagedSubmit : public std::enable_shared_from_this<StagedSubmit
   }
 
   Impl& impl_;
-  const std::shared_ptr<const Submission> submission_;
+  std::shared_ptr<const Submission> submission_;
   const Done<v1::SubmitResponse> done_;
   uint64_t number_ = 0;
   size_t first_ = 0;
