@@ -19,8 +19,8 @@ using nlohmann::json;
 constexpr size_t kChecks = 3;
 constexpr size_t kChecksOfLarge = 1;
 constexpr uint64_t kLargeOutput = uint64_t{256} << 20;
-// One call in so many is looked at until there are enough.
-constexpr uint64_t kCheckOneIn = 4;
+// One call in so many of the faster half is looked at until there are enough.
+constexpr uint64_t kCheckOneIn = 2;
 
 // A median that is less certain than this, in share and in time, is no result.
 constexpr double kUnreliableShare = 0.1;
@@ -144,7 +144,7 @@ Benchmark::OrCalls Benchmark::MeasureBlock(Untrusted whose, const StopRule& rule
     times.push_back(call->event);
     bool last = rule.Done(times, spent);
     if (after) {
-      Conclusion looked = after(key, last);
+      Conclusion looked = after(key, times, last);
       if (!looked.passed()) return looked;
     }
     if (last) return calls;
@@ -271,7 +271,9 @@ Conclusion Benchmark::MeasureCandidate(Candidate& candidate) {
   for (int attempt = 0; attempt < 2; ++attempt) {
     auto block = MeasureBlock(
         Untrusted::kSolution, options_.stop, [&](uint64_t key) { return candidate.TimeCall(key); },
-        [&](uint64_t key, bool last) { return Keep(candidate, key, last); });
+        [&](uint64_t key, const std::vector<double>& times, bool last) {
+          return Keep(candidate, key, times, last);
+        });
     if (auto* failed = std::get_if<Conclusion>(&block)) return *failed;
     calls_ = std::get<Calls>(std::move(block));
     if (!IsUnreliable(Summarise(EventTimes(calls_)))) break;
@@ -279,9 +281,11 @@ Conclusion Benchmark::MeasureCandidate(Candidate& candidate) {
   return Conclusion();
 }
 
-Conclusion Benchmark::Keep(Candidate& candidate, uint64_t key, bool last) {
+Conclusion Benchmark::Keep(Candidate& candidate, uint64_t key, const std::vector<double>& times,
+                           bool last) {
   bool wanted = kept_.size() < checks_wanted_ &&
-                (options_.random() % kCheckOneIn == 0 || (last && kept_.empty()));
+                ((times.back() <= Median(times) && options_.random() % kCheckOneIn == 0) ||
+                 (last && kept_.empty()));
   if (!wanted) return Conclusion();
   auto outputs = candidate.TimedOutputs();
   if (auto* failed = std::get_if<Conclusion>(&outputs)) return *failed;

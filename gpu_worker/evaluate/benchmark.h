@@ -80,8 +80,10 @@ class Benchmark {
   using Calls = std::vector<TimedCall>;
   using OrCalls = std::variant<Calls, Conclusion>;
   using SampleFunction = std::function<std::variant<nlohmann::json, Conclusion>(uint64_t key)>;
-  // Told of each call that counts.
-  using AfterFunction = std::function<Conclusion(uint64_t key, bool last)>;
+  // Told of each call that counts: its key, the times so far with its own as the last one, and
+  // whether it is the last call.
+  using AfterFunction =
+      std::function<Conclusion(uint64_t key, const std::vector<double>& times, bool last)>;
 
   OrCalls MeasureBlock(Untrusted whose, const StopRule& rule, const SampleFunction& sample,
                        const AfterFunction& after);
@@ -93,7 +95,8 @@ class Benchmark {
   Conclusion MeasureCandidate(Candidate& candidate);
   // Runs `what` with the device alone.
   Conclusion Alone(const std::function<Conclusion()>& what);
-  Conclusion Keep(Candidate& candidate, uint64_t key, bool last);
+  // Keeps what some of the calls gave: of the faster half, where leaving work out would show.
+  Conclusion Keep(Candidate& candidate, uint64_t key, const std::vector<double>& times, bool last);
   Conclusion Check(const Kept& kept);
   Conclusion JudgeTimes(kernelmosaic::v1::BenchmarkReport* benchmark);
   std::string BaselineKey(bool compiled) const;

@@ -32,6 +32,9 @@ CHANGED_ELEMENTS = 4096
 # Cycles that a program leaves may hold memory of the GPU.
 _CALLS_PER_COLLECTION = 32
 
+# Factors that a key chooses from.
+_SHRINK_STEPS = 512
+
 _WHOLE_NUMBERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 _NUMBERS = (
     torch.float64,
@@ -157,7 +160,8 @@ def _is_changeable(tensor: torch.Tensor) -> bool:
 
 
 def changed(inputs: list[Any], fresh: frozenset[int] | Sequence[int], key: int) -> list[Any]:
-    """Copies of `inputs`; in the leaves `fresh` some elements take the value of others.
+    """Copies of `inputs`; in the leaves `fresh` some elements take the value of others, and
+    numbers that are not whole shrink by up to an eighth, so that a sum over all of them moves too.
 
     The same on every device. Zeros stay where they are, and no new ones come.
     """
@@ -189,6 +193,8 @@ def _change(tensor: torch.Tensor, key: int) -> None:
     to, of = _places(tensor, targets), _places(tensor, sources)
     old, new = tensor[to], tensor[of]
     tensor[to] = torch.where((old != 0) & (new != 0), new, old)
+    if tensor.dtype in _NUMBERS:
+        tensor.mul_(1 - (key % _SHRINK_STEPS) / (8 * _SHRINK_STEPS))
 
 
 def _places(tensor: torch.Tensor, flat: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -201,9 +207,14 @@ def _places(tensor: torch.Tensor, flat: torch.Tensor) -> tuple[torch.Tensor, ...
     return tuple(reversed(places))
 
 
+# Taken before a program could exchange them.
+_DETACH: Callable[[torch.Tensor], torch.Tensor] = torch.Tensor.detach
+_CLONE: Callable[[torch.Tensor], torch.Tensor] = torch.Tensor.clone
+
+
 def _copied(value: Any) -> Any:
     if type(value) is torch.Tensor:
-        return value.detach().clone()
+        return _CLONE(_DETACH(value))
     if isinstance(value, (list, tuple)):
         return type(value)(_copied(item) for item in value)
     if isinstance(value, dict):

@@ -83,7 +83,7 @@ class Trial:
         for victim in order:
             if not self.is_running(job):
                 job = self.submit()
-            # Moments of a working system, chosen at random. Conversations whose holder dies three times
+            # Random moments of a working system. Conversations whose holder dies three times
             # without a step in between count as its cause, so there is time for steps.
             time.sleep(dice.uniform(0.5, self.options.pause))
             daemon: Daemon = victims[victim]

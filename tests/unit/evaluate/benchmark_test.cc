@@ -173,6 +173,20 @@ TEST_CASE("outputs of another call are wrong, whichever call is looked at") {
   CHECK(f.report.verify().has_mismatch());
 }
 
+TEST_CASE("the calls that are looked at are of the faster half") {
+  Fixture f;
+  f.random.seed(GENERATE(1, 2, 3, 4, 5, 6, 7, 8, 9, 10));
+  // Every other call leaves the work out.
+  f.roles.candidate_time = [](int call) { return Taking((call % 2 == 0 ? 40 : 50) + 0.01 * call); };
+  f.roles.candidate = [](const CandidateProcess& p) {
+    CandidateAnswer answer = Right(p);
+    if (p.timed_calls > 0 && p.timed_calls % 2 == 0)
+      answer.outputs.assign(answer.outputs.size(), 0);
+    return answer;
+  };
+  CHECK(f.Run().verdict == v1::VERDICT_WRONG_OUTPUT);
+}
+
 TEST_CASE("the unchanged inputs' result is wrong") {
   Fixture f;
   f.roles.candidate = [](const CandidateProcess& p) {
