@@ -15,7 +15,7 @@ struct Mark {
 };
 
 // Matched as whole words.
-constexpr std::array<Mark, 26> kMarks = {{
+constexpr std::array<Mark, 54> kMarks = {{
     {"torch.matmul", "library call: torch.matmul"},
     {"torch.mm", "library call: torch.mm"},
     {"torch.bmm", "library call: torch.bmm"},
@@ -42,6 +42,34 @@ constexpr std::array<Mark, 26> kMarks = {{
     {"cudaGraphLaunch", "cuda graph"},
     {"except", "try/except"},
     {"threading", "thread"},
+    {"std::thread", "thread"},
+    {"std::async", "thread"},
+    {"pthread_create", "thread"},
+    {"cudaLaunchHostFunc", "host callback"},
+    {"cudaStreamAddCallback", "host callback"},
+    {"torch.cuda.Stream", "stream"},
+    {"CUDAGraph", "cuda graph"},
+    {"cudaStreamSetAttribute", "stream attribute"},
+    {"cudaLimitPersistingL2CacheSize", "persisting L2"},
+    {"dlopen", "loads a library"},
+    {"dlsym", "loads a library"},
+    {"ctypes", "ctypes"},
+    {"mprotect", "memory of code"},
+    {"ptrace", "other processes"},
+    {"process_vm_readv", "other processes"},
+    {"fork", "other processes"},
+    {"os.fork", "other processes"},
+    {"subprocess", "other processes"},
+    {"_exit", "ends the process"},
+    {"os._exit", "ends the process"},
+    {"settrace", "frames of the interpreter"},
+    {"sys.settrace", "frames of the interpreter"},
+    {"sys._getframe", "frames of the interpreter"},
+    {"inspect.stack", "frames of the interpreter"},
+    {"inspect.currentframe", "frames of the interpreter"},
+    {"gc.get_objects", "objects of the interpreter"},
+    {"gc.callbacks", "objects of the interpreter"},
+    {"sys.modules", "modules of the interpreter"},
 }};
 
 bool IsWordCharacter(char c) {

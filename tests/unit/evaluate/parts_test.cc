@@ -33,6 +33,9 @@ TEST_CASE("labels come from code, not from comments, and never twice") {
   CHECK(SourceLabels(source) == std::vector<std::string>{"library call: cublas (line 8)",
                                                          "try/except (line 14)",
                                                          "library call: torch.matmul (line 15)"});
+  CHECK(SourceLabels("import gc\nx = gc.get_objects()\nos._exit(0)\nmy_fork()\nfork();\n") ==
+        std::vector<std::string>{"objects of the interpreter (line 2)", "ends the process (line 3)",
+                                 "other processes (line 5)"});
   CHECK(SourceLabels("").empty());
   CHECK(SourceLabels("/* never closed").empty());
 }
