@@ -138,6 +138,7 @@ absl::StatusOr<v1::EvaluationReport> Evaluator::CallWorker(v1::Role role, const 
   options.set_scale(spec.scale());
   options.set_public_seeds(spec.public_seeds());
   options.set_secret_seeds(spec.secret_seeds());
+  options.set_compile_baseline(spec.compile_baseline());
 
   auto stub = v1::KernelService::NewStub(ChannelTo(slot.endpoint()));
   grpc::ClientContext context;

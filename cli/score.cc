@@ -341,7 +341,7 @@ void AddScoreCommand(CLI::App& app, CommandLine& line) {
                    "what a parameter gets, say x=input[0]; may be repeated")
       ->allow_extra_args(false)
       ->type_name("NAME=TARGET");
-  AddStagesFlag(*command, arguments->evaluation);
+  AddStagesFlags(*command, arguments->evaluation);
   AddEvaluationFlags(*command, arguments->evaluation);
   command->add_option("--out", arguments->out, "also write one JSON object per line here")
       ->type_name("FILE.jsonl");

@@ -86,7 +86,7 @@ int Show(Host& host, const CommandLine& line, const TaskArguments& arguments) {
   }
   return WithItem(host, line, arguments.names, [&](const v1::ItemDetail& detail) {
     if (line.output == OutputFormat::kTable) {
-      *host.out << ItemText(host, detail.item()) << '\n' << TaskText(host, detail.task());
+      *host.out << ItemText(host, detail) << '\n' << TaskText(host, detail.task());
     } else {
       PrintJson(*host.out, line.output,
                 {{"item", ToJson(detail.item())}, {"task", ToJson(detail.task())}});

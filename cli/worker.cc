@@ -120,7 +120,8 @@ int Drain(Host& host, const CommandLine& line, const WorkerArguments& arguments)
     *host.out << arguments.id << " takes work again\n";
   } else {
     *host.out << arguments.id
-              << " takes no new work; what runs there is finished first (--undo takes it back)\n";
+              << " takes no new work; it finishes what runs there and then ends (--undo takes it "
+                 "back until then)\n";
   }
   return kExitDone;
 }
@@ -137,7 +138,8 @@ void AddWorkerCommands(CLI::App& app, CommandLine& line) {
   list->callback([arguments, &line] {
     line.action = [arguments, &line](Host& host) { return List(host, line, arguments->watch); };
   });
-  CLI::App* drain = worker->add_subcommand("drain", "Give a worker no new work");
+  CLI::App* drain =
+      worker->add_subcommand("drain", "Give a worker no new work; it ends when it has none");
   drain->add_option("ID", arguments->id, "worker id")->required()->type_name("");
   drain->add_flag("--undo", arguments->undo, "take a draining worker back");
   drain->callback([arguments, &line] {

@@ -92,7 +92,7 @@ int Main(int argc, char** argv) {
     worker.no_grants = true;
     worker.coordinator.clear();
   }
-  auto started = WorkerServer::Start(worker);
+  auto started = WorkerServer::Start(worker, [&drain] { drain.Set(); });
   if (!started.ok()) {
     std::string message(started.status().message());
     if (self_test) {

@@ -25,6 +25,8 @@ struct WorkerMetrics {
         lock_seconds(metrics->Histogram("kmosaic_worker_device_lock_wait_seconds",
                                         "Wall seconds waited for the device, by mode")),
         busy(metrics->Gauge("kmosaic_worker_busy_slots", "Slots in use, by role")),
+        healthy(metrics->Gauge("kmosaic_worker_healthy",
+                               "1: takes work; 0: waits for its self-test to pass")),
         syncs(metrics->Counter("kmosaic_worker_syncs_total",
                                "Syncs with the coordinator, by result")) {}
 
@@ -35,6 +37,7 @@ struct WorkerMetrics {
   prometheus::Family<prometheus::Histogram>& role_seconds;
   prometheus::Family<prometheus::Histogram>& lock_seconds;
   prometheus::Family<prometheus::Gauge>& busy;
+  prometheus::Family<prometheus::Gauge>& healthy;
   prometheus::Family<prometheus::Counter>& syncs;
 };
 

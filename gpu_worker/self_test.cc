@@ -23,12 +23,13 @@ def get_init_inputs():
     return []
 )";
 
-// LIMIT is how many of n elements are written.
+// LIMIT is how many of n elements are written, SALT a text that makes the source another one.
 constexpr char kSolution[] = R"(
 import torch
 from torch.utils.cpp_extension import load_inline
 
 cuda = r'''
+// SALT
 #include <torch/extension.h>
 __global__ void add(const float* a, const float* b, float* c, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -49,16 +50,17 @@ class ModelNew(torch.nn.Module):
         return module.add_forward(a, b)
 )";
 
-absl::Status Expect(const Evaluator& evaluator, const std::string& limit, v1::Verdict expected) {
+absl::Status Expect(const Evaluator& evaluator, const std::string& salt, const std::string& limit,
+                    v1::Verdict expected, Cancellation* cancellation) {
   v1::KernelRequest request;
   request.mutable_oracle()->set_reference(kReference);
   request.mutable_solution()->set_contract(v1::CONTRACT_MODELNEW);
-  request.mutable_solution()->set_source(absl::StrReplaceAll(kSolution, {{"LIMIT", limit}}));
+  request.mutable_solution()->set_source(
+      absl::StrReplaceAll(kSolution, {{"LIMIT", limit}, {"SALT", salt}}));
   request.mutable_options()->set_scale(1);
   request.mutable_options()->set_public_seeds(1);
   request.mutable_options()->set_secret_seeds(1);
-  Cancellation cancellation;
-  auto report = evaluator.Evaluate(request, v1::ROLE_VERIFY, &cancellation);
+  auto report = evaluator.Evaluate(request, v1::ROLE_VERIFY, cancellation);
   if (!report.ok()) return report.status();
   if (report->verdict() == expected) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
@@ -70,10 +72,11 @@ absl::Status Expect(const Evaluator& evaluator, const std::string& limit, v1::Ve
 
 }  // namespace
 
-absl::Status RunSelfTest(const Evaluator& evaluator) {
-  absl::Status right = Expect(evaluator, "n", v1::VERDICT_PASSED);
+absl::Status RunSelfTest(const Evaluator& evaluator, const std::string& salt,
+                         Cancellation* cancellation) {
+  absl::Status right = Expect(evaluator, salt, "n", v1::VERDICT_PASSED, cancellation);
   if (!right.ok()) return right;
-  return Expect(evaluator, "n - 1", v1::VERDICT_WRONG_OUTPUT);
+  return Expect(evaluator, salt, "n - 1", v1::VERDICT_WRONG_OUTPUT, cancellation);
 }
 
 }  // namespace kmosaic

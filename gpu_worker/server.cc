@@ -6,7 +6,9 @@
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -30,6 +32,7 @@
 #include "gpu_worker/evaluate/memory_admission.h"
 #include "gpu_worker/registry_loop.h"
 #include "gpu_worker/self_test.h"
+#include "gpu_worker/service/health_keeper.h"
 #include "gpu_worker/service/kernel_service.h"
 
 namespace kmosaic {
@@ -69,8 +72,9 @@ int64_t DefaultSlots() {
 
 class Worker : public WorkerServer {
  public:
-  explicit Worker(const WorkerOptions& options)
+  Worker(const WorkerOptions& options, std::function<void()> on_end)
       : options_(options),
+        on_end_(std::move(on_end)),
         name_(options.name.empty() ? RandomId("worker") : options.name),
         incarnation_(RandomId("run")),
         process_metrics_("kmosaic-gpu-worker"),
@@ -79,6 +83,7 @@ class Worker : public WorkerServer {
 
   ~Worker() override {
     // Nothing may call into what goes away below.
+    if (health_ != nullptr) health_->Stop();
     registry_.reset();
     rpc_.reset();
     http_.reset();
@@ -96,7 +101,8 @@ class Worker : public WorkerServer {
     KMOSAIC_RETURN_IF_ERROR(StartEvaluator());
     if (!options_.no_self_test) {
       absl::Duration start = clock_.Steady();
-      absl::Status tested = RunSelfTest(*evaluator_);
+      Cancellation none;
+      absl::Status tested = RunSelfTest(*evaluator_, "at the start", &none);
       if (!tested.ok()) return Annotate(tested, "the self-test failed");
       self_test_seconds_ = absl::ToDoubleSeconds(clock_.Steady() - start);
       LogInfo("the self-test passed", {{"seconds", self_test_seconds_}});
@@ -128,6 +134,7 @@ class Worker : public WorkerServer {
 
   void Drain() override {
     draining_ = true;
+    health_->Stop();
     rpc_->SetServing(false);
     if (registry_ != nullptr) registry_->Wake();
     absl::Duration deadline = clock_.Steady() + options_.grace;
@@ -402,6 +409,10 @@ class Worker : public WorkerServer {
     service.verify_slots = verify_requests_.get();
     service.benchmark_slots = benchmark_requests_.get();
     service.require_grants = !options_.no_grants;
+    health_ = MakeHealth();
+    service.on_evaluation = [this](const std::optional<std::string>& failure) {
+      health_->OnEvaluation(failure);
+    };
     service_ = std::make_unique<KernelService>(std::move(service));
     RpcServer::Options rpc;
     rpc.listen = options_.listen;
@@ -411,10 +422,35 @@ class Worker : public WorkerServer {
     HttpServer::Options http;
     http.listen = options_.http_listen;
     http.metrics = &process_metrics_;
-    http.healthy = [this] { return !draining_; };
+    http.healthy = [this] { return !draining_ && health_->well(); };
     KMOSAIC_ASSIGN_OR_RETURN(http_, HttpServer::Start(std::move(http)));
-    if (options_.coordinator.empty()) return absl::OkStatus();
+    if (!options_.coordinator.empty()) StartRegistry();
+    // Last, since it tells all of these.
+    health_->Start();
+    return absl::OkStatus();
+  }
 
+  std::unique_ptr<HealthKeeper> MakeHealth() {
+    HealthKeeper::Options health;
+    health.clock = &clock_;
+    health.self_test = [this](Cancellation* cancellation) {
+      return RunSelfTest(*evaluator_, RandomId("again"), cancellation);
+    };
+    health.on_change = [this](bool well, const std::string& reason) {
+      if (well) {
+        LogInfo("the self-test passed; this worker takes work again");
+      } else {
+        LogError("this worker takes no work until its self-test passes", {{"reason", reason}});
+      }
+      metrics_.healthy.Add({}).Set(well ? 1 : 0);
+      rpc_->SetServing(well);
+      if (registry_ != nullptr) registry_->Wake();
+    };
+    metrics_.healthy.Add({}).Set(1);
+    return std::make_unique<HealthKeeper>(std::move(health));
+  }
+
+  void StartRegistry() {
     RegistryLoop::Options registry;
     registry.channel = MakeChannel(options_.coordinator);
     registry.state = [this] { return State(); };
@@ -424,10 +460,10 @@ class Worker : public WorkerServer {
         LogInfo(reply.drain() ? "the coordinator drains this worker"
                               : "the coordinator takes this worker into service again");
       }
+      if (reply.end() && service_->busy() == 0) on_end_();
     };
     registry.metrics = &metrics_;
     registry_ = std::make_unique<RegistryLoop>(std::move(registry));
-    return absl::OkStatus();
   }
 
   std::map<std::string, std::string> Labels() const {
@@ -452,7 +488,10 @@ class Worker : public WorkerServer {
       offered->set_role(role);
       offered->set_total(slots->total());
     }
-    state.set_health(v1::WORKER_HEALTH_OK);
+    // Asked once: it may change in between.
+    std::string sick = health_->reason();
+    state.set_health(sick.empty() ? v1::WORKER_HEALTH_OK : v1::WORKER_HEALTH_SICK);
+    state.set_health_reason(sick);
     state.set_draining(draining_ || drain_ordered_);
     state.set_busy(service_->busy());
     *state.mutable_device() = device_->info();
@@ -462,6 +501,7 @@ class Worker : public WorkerServer {
   }
 
   const WorkerOptions options_;
+  const std::function<void()> on_end_;
   const std::string name_;
   const std::string incarnation_;
   SystemClock clock_;
@@ -491,6 +531,7 @@ class Worker : public WorkerServer {
   double self_test_seconds_ = 0;
   std::atomic<bool> draining_ = false;
   std::atomic<bool> drain_ordered_ = false;
+  std::unique_ptr<HealthKeeper> health_;
   std::unique_ptr<KernelService> service_;
   std::unique_ptr<RpcServer> rpc_;
   std::unique_ptr<HttpServer> http_;
@@ -499,8 +540,9 @@ class Worker : public WorkerServer {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<WorkerServer>> WorkerServer::Start(const WorkerOptions& options) {
-  auto worker = std::make_unique<Worker>(options);
+absl::StatusOr<std::unique_ptr<WorkerServer>> WorkerServer::Start(const WorkerOptions& options,
+                                                                  std::function<void()> on_end) {
+  auto worker = std::make_unique<Worker>(options, std::move(on_end));
   KMOSAIC_RETURN_IF_ERROR(worker->Start());
   return worker;
 }

@@ -62,8 +62,10 @@ class WorkerServer {
  public:
   // Finds toolchain and device, starts the sandbox and the zygote, runs the self-test,
   // serves, registers. A status names the part that failed, its cause and what to do;
-  // then nothing was registered.
-  static absl::StatusOr<std::unique_ptr<WorkerServer>> Start(const WorkerOptions& options);
+  // then nothing was registered. `on_end` is called, on a thread of the worker and maybe more
+  // than once, when the coordinator has drained it and it has nothing left to do.
+  static absl::StatusOr<std::unique_ptr<WorkerServer>> Start(
+      const WorkerOptions& options, std::function<void()> on_end = [] {});
   virtual ~WorkerServer() = default;
 
   virtual std::string grpc_target() const = 0;

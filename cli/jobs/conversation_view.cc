@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "cli/output/numbers.h"
+#include "cli/output/times.h"
 #include "common/base/chat.h"
 #include "common/base/views.h"
 
@@ -57,11 +58,7 @@ void AppendResult(const Host& host, int turn, const v1::TurnResult& result, std:
   if (!report.reason().empty()) absl::StrAppend(&text, report.reason(), "\n");
   if (!report.compile().log().empty()) absl::StrAppend(&text, Block(report.compile().log()));
   if (report.has_benchmark()) {
-    absl::StrAppend(&text, absl::StrFormat("median %.1f us", report.benchmark().median_us()),
-                    report.benchmark().has_speedup()
-                        ? absl::StrFormat(", %.2fx of eager torch", report.benchmark().speedup())
-                        : "",
-                    "\n");
+    absl::StrAppend(&text, TimesText(report.benchmark()), "\n");
   }
   if (report.has_work()) {
     absl::StrAppend(&text, "counted work ", ShortCount(report.work().cost()), " (",
@@ -100,7 +97,8 @@ std::string TaskText(const Host& host, const v1::TaskSpec& task) {
   return text;
 }
 
-std::string ItemText(const Host& host, const v1::Item& item) {
+std::string ItemText(const Host& host, const v1::ItemDetail& detail) {
+  const v1::Item& item = detail.item();
   std::string text = absl::StrCat(
       Coloured(host, Colour::kBold,
                absl::StrCat(item.id().job(), " ", item.id().number(), "  ", item.task())),
@@ -117,6 +115,11 @@ std::string ItemText(const Host& host, const v1::Item& item) {
     if (!result.reason().empty()) absl::StrAppend(&text, "  reason    ", result.reason(), "\n");
     if (result.has_speedup())
       absl::StrAppend(&text, absl::StrFormat("  speedup   %.2fx\n", result.speedup()));
+    for (const v1::Step& step : detail.steps()) {
+      const v1::EvaluationReport& report = step.result().report();
+      if (result.has_best_step() && step.number() == result.best_step() && report.has_benchmark())
+        absl::StrAppend(&text, "  times     ", TimesText(report.benchmark()), "\n");
+    }
     if (result.has_work_ratio()) {
       absl::StrAppend(
           &text,
@@ -133,7 +136,7 @@ std::string ItemText(const Host& host, const v1::Item& item) {
 }
 
 std::string ConversationText(const Host& host, const v1::ItemDetail& detail) {
-  std::string text = ItemText(host, detail.item());
+  std::string text = ItemText(host, detail);
   int turn = 0;
   for (const v1::Step& step : detail.steps()) {
     if (step.has_reply()) AppendReply(host, turn, step.reply(), text);

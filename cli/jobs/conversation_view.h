@@ -12,8 +12,8 @@ namespace kmosaic {
 // What the task is and which views there are.
 std::string TaskText(const Host& host, const v1::TaskSpec& task);
 
-// State, attempts and result of one item.
-std::string ItemText(const Host& host, const v1::Item& item);
+// State, attempts and result of one item, with the times of its best version.
+std::string ItemText(const Host& host, const v1::ItemDetail& detail);
 
 // Every message, the code that was judged and its verdict, turn by turn.
 std::string ConversationText(const Host& host, const v1::ItemDetail& detail);

@@ -34,7 +34,7 @@ void AddEvaluationFlags(CLI::App& command, EvaluationFlags& flags) {
       ->type_name("DIR");
 }
 
-void AddStagesFlag(CLI::App& command, EvaluationFlags& flags) {
+void AddStagesFlags(CLI::App& command, EvaluationFlags& flags) {
   command
       .add_option("--stages", flags.stages,
                   "how far to go: compile,verify,benchmark or a beginning of it")
@@ -42,6 +42,9 @@ void AddStagesFlag(CLI::App& command, EvaluationFlags& flags) {
       ->allow_extra_args(false)
       ->type_name("LIST")
       ->default_str("compile,verify");
+  command.add_flag("--compile-baseline", flags.compile_baseline,
+                   "with benchmark: also time the reference under torch.compile, which costs "
+                   "seconds to minutes");
 }
 
 absl::StatusOr<v1::ScoreOptions> ScoreOptionsOf(const EvaluationFlags& flags) {
@@ -60,6 +63,11 @@ absl::StatusOr<v1::ScoreOptions> ScoreOptionsOf(const EvaluationFlags& flags) {
     return absl::InvalidArgumentError(
         "--stages benchmark: the emulated device has no times; use --device cuda");
   }
+  if (flags.compile_baseline && options.last_stage() != v1::ROLE_BENCHMARK) {
+    return absl::InvalidArgumentError(
+        "--compile-baseline: needs --stages compile,verify,benchmark");
+  }
+  options.set_compile_baseline(flags.compile_baseline);
   options.set_scale(flags.scale);
   options.set_public_seeds(flags.public_seeds);
   options.set_secret_seeds(flags.secret_seeds);

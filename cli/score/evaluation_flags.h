@@ -21,17 +21,19 @@ struct EvaluationFlags {
   uint32_t public_seeds = 0;
   uint32_t secret_seeds = 0;
   std::vector<std::string> stages = {"compile", "verify"};
+  bool compile_baseline = false;
   std::vector<std::string> require;
   bool local = false;
   // Where --local keeps its things; empty: a temporary directory.
   std::string data;
 };
 
-// Everything but --stages, which only AddStagesFlag adds.
+// Everything but --stages and --compile-baseline, which only AddStagesFlags adds.
 void AddEvaluationFlags(CLI::App& command, EvaluationFlags& flags);
-void AddStagesFlag(CLI::App& command, EvaluationFlags& flags);
+void AddStagesFlags(CLI::App& command, EvaluationFlags& flags);
 
-// INVALID_ARGUMENT when the stages are not a beginning of compile, verify, benchmark.
+// INVALID_ARGUMENT when the stages are not a beginning of compile, verify, benchmark, or lack
+// the one that a flag needs.
 absl::StatusOr<kernelmosaic::v1::ScoreOptions> ScoreOptionsOf(const EvaluationFlags& flags);
 
 // The coordinator to use; with --local one that is started now and ends with `system`.

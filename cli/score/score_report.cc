@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "cli/output/numbers.h"
 #include "cli/output/table.h"
+#include "cli/output/times.h"
 #include "cli/output/wire_json.h"
 
 namespace kmosaic {
@@ -49,18 +50,6 @@ void AppendMismatch(const v1::Mismatch& mismatch, std::string& text) {
   if (!mismatch.pattern().empty()) absl::StrAppend(&text, ", ", mismatch.pattern());
   if (mismatch.has_public_seed()) absl::StrAppend(&text, ", seed ", mismatch.public_seed());
   if (!mismatch.family().empty()) absl::StrAppend(&text, ", '", mismatch.family(), "' inputs");
-  absl::StrAppend(&text, "\n");
-}
-
-void AppendBenchmark(const v1::BenchmarkReport& benchmark, std::string& text) {
-  absl::StrAppend(&text,
-                  absl::StrFormat("  time      median %.1f us (10%% %.1f, 90%% %.1f, %d samples)",
-                                  benchmark.median_us(), benchmark.p10_us(), benchmark.p90_us(),
-                                  benchmark.samples()));
-  if (benchmark.has_eager_us())
-    absl::StrAppend(&text, absl::StrFormat(", eager torch %.1f us", benchmark.eager_us()));
-  if (benchmark.has_speedup())
-    absl::StrAppend(&text, absl::StrFormat(", %.2fx", benchmark.speedup()));
   absl::StrAppend(&text, "\n");
 }
 
@@ -106,7 +95,8 @@ std::string ReportText(const Host& host, const std::string& id,
     for (const std::string& note : verify.notes())
       absl::StrAppend(&text, "  note      ", note, "\n");
   }
-  if (report.has_benchmark()) AppendBenchmark(report.benchmark(), text);
+  if (report.has_benchmark())
+    absl::StrAppend(&text, "  time      ", TimesText(report.benchmark()), "\n");
   if (report.has_work()) {
     const v1::WorkReport& work = report.work();
     absl::StrAppend(&text, "  work      ", work.launches(), " launches, ",

@@ -106,6 +106,7 @@ absl::Status Supervisor::Start(const Interrupt& stop) {
 
 void Supervisor::Tick(Slot& slot) {
   absl::Duration now = clock_.Steady();
+  if (slot.state == State::kStopped) return;
   if (slot.state == State::kWaiting) {
     if (now < slot.start_at) return;
     absl::Status started = Launch(slot);
@@ -120,10 +121,15 @@ void Supervisor::Tick(Slot& slot) {
     options_.say(absl::StrCat(slot.daemon.name, " is ready again"));
   }
   if (!exit) return;
+  slot.process.reset();
+  if (*exit == 0 && &slot != &slots_.front()) {
+    options_.say(absl::StrCat(slot.daemon.name, " has ended as it was told to"));
+    slot.state = State::kStopped;
+    return;
+  }
   absl::Duration wait = slot.policy.OnExit(now - slot.since);
   options_.say(absl::StrCat(slot.daemon.name, " ", Ending(*exit), "; starting it again in ",
                             ShortDuration(wait), " (", slot.daemon.log_path, ")"));
-  slot.process.reset();
   slot.state = State::kWaiting;
   slot.start_at = now + wait;
 }

@@ -51,7 +51,8 @@ class Supervisor {
   // ended by Drain.
   absl::Status Start(const Interrupt& stop);
 
-  // Keeps them running until `stop`.
+  // Keeps them running until `stop`. One that ends with exit code 0 was told to, say by
+  // `kmosaic worker drain`, and is left alone; the first is not, since all need it.
   void Run(const Interrupt& stop);
 
   // SIGTERM to one after the other, from the last to the first; kills what takes too long, and

@@ -163,6 +163,11 @@ void ReadEvaluationSection(YamlMapping& job, v1::EvaluationSpec& wire) {
   if (wire.benchmark() && wire.device() == v1::DEVICE_KIND_EMULATED) {
     evaluation->Fail("benchmark", "the emulated device has no times; use device: cuda or auto");
   }
+  if (auto value = evaluation->Bool("compile_baseline")) {
+    wire.set_compile_baseline(*value);
+    if (*value && !wire.benchmark())
+      evaluation->Fail("compile_baseline", "needs evaluation.benchmark: true");
+  }
   if (auto labels = evaluation->TextMap("require")) {
     for (const auto& [key, value] : *labels) (*wire.mutable_require())[key] = value;
   }

@@ -115,6 +115,7 @@ v1::WorkerSyncResponse Placement::Sync(const v1::WorkerSyncRequest& request) {
     known = before.has_value() && before->state() != v1::WORKER_STATE_LOST;
     PlacementTable::Orders orders = table_.Sync(request, clock_.Wall(), clock_.Steady());
     response.set_drain(orders.drain);
+    response.set_end(orders.end);
     *response.mutable_next_sync() =
         ToWire(orders.sync_soon ? kIntroduction : table_.options().sync_interval);
     answers = TakeAnswers();

@@ -35,7 +35,7 @@ PlacementTable::Orders PlacementTable::Sync(const v1::WorkerSyncRequest& request
     return entry.second.total == 0 && entry.second.used == 0;
   });
   UpdateDemand();
-  Orders orders{worker.drain_ordered, !worker.introduced};
+  Orders orders{worker.drain_ordered, worker.drain_ordered && worker.Idle(), !worker.introduced};
   Match(now);
   FailUnsatisfiable(now);
   return orders;

@@ -76,6 +76,8 @@ class PlacementTable {
 
   struct Orders {
     bool drain = false;
+    // Drained, and nothing of it is in use.
+    bool end = false;
     // It gets no work before its next sync, since it learns the key of grants with this one.
     bool sync_soon = false;
   };

@@ -104,6 +104,7 @@ void ScoreCall::CallWorker() {
   kernel.mutable_options()->set_scale(request_.evaluation().scale());
   kernel.mutable_options()->set_public_seeds(request_.evaluation().public_seeds());
   kernel.mutable_options()->set_secret_seeds(request_.evaluation().secret_seeds());
+  kernel.mutable_options()->set_compile_baseline(request_.evaluation().compile_baseline());
   wire_request_.set_last_stage(RoleOf(request_.evaluation()));
   wire_response_.Clear();
   std::unique_ptr<v1::KernelService::Stub> stub =

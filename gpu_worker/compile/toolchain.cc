@@ -126,7 +126,7 @@ absl::StatusOr<Toolchain> FindToolchain(const ToolchainSearch& search) {
   if (found.gxx.empty()) {
     return absl::NotFoundError(
         absl::StrCat("no C++ compiler", search.gxx.empty() ? "" : " at " + search.gxx,
-                     ": install g++ (version 12 or later) or name one with --gxx"));
+                     ": install g++ (version 10 or later) or name one with --gxx"));
   }
   KMOSAIC_ASSIGN_OR_RETURN(std::string version, OutputOf({found.gxx, "-dumpfullversion"}));
   found.gxx_version = version.substr(0, version.find('\n'));

@@ -71,9 +71,13 @@ grpc::Status KernelService::Serve(grpc::ServerContext* context, const v1::Kernel
   if (report->has_verify()) {
     options_.metrics->verify_seconds.Add({}, SecondsBuckets()).Observe(report->verify().seconds());
   }
-  if (report->verdict() == v1::VERDICT_INFRASTRUCTURE) {
+  if (cancellation.cancelled()) {
+    // Its verdict, whatever it is, says nothing of this machine.
+  } else if (report->verdict() == v1::VERDICT_INFRASTRUCTURE) {
     LogWarning("evaluation failed for a cause of this machine", {{"reason", report->reason()}});
-    options_.on_infrastructure(report->reason());
+    options_.on_evaluation(report->reason());
+  } else if (last_stage != v1::ROLE_COMPILE) {
+    options_.on_evaluation(std::nullopt);
   }
   *response->mutable_report() = *std::move(report);
   return grpc::Status::OK;

@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <functional>
+#include <optional>
+#include <string>
 
 #include "common/base/clock.h"
 #include "gpu_worker/compile/slots.h"
@@ -30,8 +32,11 @@ class KernelService : public v1::KernelService::Service {
     Slots* benchmark_slots = nullptr;
     // Only tests serve requests without a grant.
     bool require_grants = true;
-    // Told of each report that names the machine as the cause, for the worker's health.
-    std::function<void(const std::string& reason)> on_infrastructure = [](const std::string&) {};
+    // For the worker's health, after each evaluation: the reason where the machine spoiled it,
+    // nothing where it did not. Not told: what was cancelled, and a compile that went well, which
+    // says nothing of the device.
+    std::function<void(const std::optional<std::string>& failure)> on_evaluation =
+        [](const std::optional<std::string>&) {};
   };
   explicit KernelService(Options options) : options_(std::move(options)) {}
 

@@ -126,7 +126,7 @@ TEST_CASE("Every key of a job file arrives in the job") {
       "budget: {turns: 1, tokens: 2, cost_usd: 0.5, time: 1h, optimise_turns: 0, context_tokens: "
       "9}\n"
       "evaluation: {device: cuda, scale: 0.25, public_seeds: 1, secret_seeds: 6, benchmark: true, "
-      "require: {gpu: H200}}\n"
+      "compile_baseline: true, require: {gpu: H200}}\n"
       "guidance: false\ntarget_speedup: 1.5\nweight: 7\npriority: 9\nmax_attempts: 2\n"
       "max_concurrency: 11\n");
   auto job = folder.Read();
@@ -149,6 +149,7 @@ TEST_CASE("Every key of a job file arrives in the job") {
   CHECK(spec.budget().optimise_turns() == 0);
   CHECK(spec.evaluation().device() == v1::DEVICE_KIND_CUDA);
   CHECK(spec.evaluation().scale() == 0.25);
+  CHECK(spec.evaluation().compile_baseline());
   CHECK(spec.evaluation().require().at("gpu") == "H200");
   CHECK_FALSE(spec.guidance());
   CHECK(spec.target_speedup() == 1.5);
@@ -204,6 +205,9 @@ TEST_CASE("Keys that do not fit together are refused") {
   CHECK(
       ProblemsOf(good + "target_speedup: 2\n") ==
       std::vector<std::string>{"job.yaml:5:17: target_speedup: needs evaluation.benchmark: true"});
+  CHECK(ProblemsOf(good + "evaluation: {compile_baseline: true}\n") ==
+        std::vector<std::string>{
+            "job.yaml:5:32: evaluation.compile_baseline: needs evaluation.benchmark: true"});
   CHECK(ProblemsOf(good + "evaluation: {device: emulated, benchmark: true}\n") ==
         std::vector<std::string>{
             "job.yaml:5:43: evaluation.benchmark: the emulated device has no times; use "

@@ -4,6 +4,7 @@
 #include <set>
 #include <sstream>
 
+#include "cli/output/times.h"
 #include "tests/unit/cli/fake_services.h"
 #include "tests/unit/cli/files.h"
 #include "tests/unit/cli/test_host.h"
@@ -152,11 +153,39 @@ TEST_CASE_METHOD(Fixture, "Flags that do not fit together are bad usage") {
   CHECK(Run({"score", Path("k.jsonl"), "--stages", "verify"}) == 2);
   CHECK(Run({"score", Path("k.jsonl"), "--stages", "compile,verify,benchmark", "--device",
              "emulated"}) == 2);
+  CHECK(Run({"score", Path("k.jsonl"), "--compile-baseline"}) == 2);
+  CHECK(Contains(run.err.str(), "--compile-baseline: needs --stages compile,verify,benchmark"));
   CHECK(Run({"score", Path("k.jsonl"), "--scale", "2"}) == 2);
   CHECK(Run({"score", Path("k.jsonl"), "--require", "gpu"}) == 2);
   CHECK(fake.score.streams == 0);
   CHECK(Run({"score", Path("k.jsonl"), "--stages", "compile"}) == 0);
   CHECK(fake.score.requests[0].evaluation().last_stage() == v1::ROLE_COMPILE);
+  CHECK_FALSE(fake.score.requests[0].evaluation().compile_baseline());
+}
+
+TEST_CASE_METHOD(Fixture, "torch.compile is timed beside eager when asked for") {
+  WriteRows("k.jsonl", 1, 1);
+  CHECK(Run({"score", Path("k.jsonl"), "--stages", "compile,verify,benchmark",
+             "--compile-baseline"}) == 0);
+  CHECK(fake.score.requests[0].evaluation().compile_baseline());
+  CHECK(fake.score.requests[0].evaluation().last_stage() == v1::ROLE_BENCHMARK);
+}
+
+TEST_CASE("Times are shown with both baselines and the floor, as far as they were measured") {
+  v1::BenchmarkReport times;
+  times.set_median_us(10);
+  times.set_p10_us(9.5);
+  times.set_p90_us(11.25);
+  times.set_samples(60);
+  CHECK(TimesText(times) == "median 10.0 us (10% 9.5, 90% 11.2, 60 samples)");
+  times.set_eager_us(20);
+  times.set_speedup(2);
+  times.set_compile_us(15);
+  times.set_floor_us(4);
+  times.set_floor_bound("memory");
+  CHECK(TimesText(times) ==
+        "median 10.0 us (10% 9.5, 90% 11.2, 60 samples), eager torch 20.0 us, torch.compile "
+        "15.0 us, floor 4.0 us (memory), 2.00x of eager torch");
 }
 
 TEST_CASE_METHOD(Fixture, "Rows may come from standard input") {

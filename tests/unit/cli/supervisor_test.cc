@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -151,6 +152,35 @@ TEST_CASE("A daemon that died is started again and told where it was") {
   CHECK(said[0].find("a ended with exit code 1; starting it again in 0.5s") == 0);
   CHECK(ReadFile(temp.path() + "/a.starts") == "start none none\nstart a:9 a:9\n");
   supervisor.Drain();
+}
+
+TEST_CASE("A daemon that ended as it was told to is left alone, but not the first") {
+  TempDir temp;
+  SystemClock clock;
+  auto once = [](const std::string& body) {
+    return "if [ ! -e $DIR/$NAME.ended ]; then touch $DIR/$NAME.ended;"
+           "echo '{\"ready\":true,\"process\":\"p\",\"grpc\":\"a:9\",\"http\":\"\"}'; exit 0; "
+           "fi\n" +
+           body;
+  };
+  Interrupt stop;
+  std::vector<std::string> said;
+  Supervisor::Options options;
+  options.say = [&](const std::string& line) {
+    said.push_back(line);
+    if (line.find("a is ready again") != std::string::npos) stop.Trigger();
+  };
+  Supervisor supervisor({Script(temp, "a", once(kServe)), Script(temp, "b", once(kServe))}, clock,
+                        options);
+  REQUIRE(supervisor.Start(stop).ok());
+  supervisor.Run(stop);
+  supervisor.Drain();
+  std::sort(said.begin(), said.end());
+  REQUIRE(said.size() == 3);
+  CHECK(said[0].find("a ended with exit code 0; starting it again in 0.5s") == 0);
+  CHECK(said[1] == "a is ready again");
+  CHECK(said[2] == "b has ended as it was told to");
+  CHECK_FALSE(std::filesystem::exists(temp.path() + "/b.starts"));
 }
 
 TEST_CASE("A daemon that does not end when asked is killed") {

@@ -87,6 +87,25 @@ TEST_CASE_METHOD(Fixture, "task show prints a folder's or an item's task") {
   CHECK(run.Run({"task", "show", run.temp.path() + "/none"}) == 2);
 }
 
+TEST_CASE_METHOD(Fixture, "task show tells the times of the best version, with the floor") {
+  Converse();
+  v1::ItemDetail& detail = fake.jobs.detail;
+  for (int i = 0; i < detail.steps_size(); ++i)
+    detail.mutable_steps(i)->set_number(static_cast<uint32_t>(i));
+  v1::BenchmarkReport& times =
+      *detail.mutable_steps(3)->mutable_result()->mutable_report()->mutable_benchmark();
+  times.set_median_us(10);
+  times.set_floor_us(4);
+  fake.jobs.items[0].mutable_result()->set_verified(true);
+  fake.jobs.items[0].mutable_result()->set_best_step(3);
+  CHECK(Run({"task", "show", "job-1", "0"}) == 0);
+  CHECK(Contains(run.out.str(),
+                 "  times     median 10.0 us (10% 0.0, 90% 0.0, 0 samples), floor 4.0 us\n"));
+  fake.jobs.items[0].mutable_result()->set_best_step(1);
+  CHECK(Run({"task", "show", "job-1", "0"}) == 0);
+  CHECK_FALSE(Contains(run.out.str(), "  times  "));
+}
+
 TEST_CASE_METHOD(Fixture, "task lint passes a task of which only the reference itself passes") {
   WriteTask(run.temp.path() + "/t", "t");
   fake.score.judge = [](const v1::ScoreRequest& request) {

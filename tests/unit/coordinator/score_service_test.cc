@@ -111,6 +111,7 @@ TEST_CASE("a worker gets the candidate, the options and a grant for its slot") {
   options.set_scale(0.25);
   options.set_public_seeds(2);
   options.set_secret_seeds(3);
+  options.set_compile_baseline(true);
   auto answers = scoring.Score({"a"}, options);
   CHECK(answers["a"].verdict() == v1::VERDICT_WRONG_OUTPUT);
   CHECK(seen.request().solution().source() == "source of a");
@@ -118,6 +119,7 @@ TEST_CASE("a worker gets the candidate, the options and a grant for its slot") {
   CHECK(seen.request().options().scale() == 0.25);
   CHECK(seen.request().options().public_seeds() == 2);
   CHECK(seen.request().options().secret_seeds() == 3);
+  CHECK(seen.request().options().compile_baseline());
   CHECK(seen.last_stage() == v1::ROLE_VERIFY);
   CHECK_FALSE(seen.request().grant().empty());
 }

@@ -132,7 +132,7 @@ def test_a_change_keeps_values_zeros_and_strides() -> None:
 def test_a_sum_over_all_inputs_tells_keys_apart() -> None:
     base = torch.rand(1 << 20)
     means = [float(timing.changed([base], [0], key)[0].double().mean()) for key in range(0, 512, 8)]
-    nearest = min(abs(a - b) for a, b in zip(sorted(means), sorted(means)[1:]))  # noqa: B905
+    nearest = min(abs(a - b) for a, b in zip(sorted(means), sorted(means)[1:]))
     assert nearest > 5e-4  # against about 6e-5 that a loss of this size is allowed
     assert max(means) / min(means) < 8 / 7 * 1.001
 

@@ -452,6 +452,18 @@ TEST_CASE("draining and sick workers keep their slots and get no new work") {
     }
     CHECK_FALSE(fleet.Waits(waits));
   }
+  SECTION("and may end once nothing of it is in use") {
+    v1::WorkerSyncRequest busy = Fleet::Say("w1", 2);
+    busy.set_busy(1);
+    CHECK_FALSE(fleet.table.Sync(busy, absl::UnixEpoch(), fleet.now).end);
+    // It has nothing to do, but whoever holds the slot may be about to call it.
+    CHECK_FALSE(fleet.table.Sync(Fleet::Say("w1", 2), absl::UnixEpoch(), fleet.now).end);
+    fleet.table.ReleaseHolder("a", fleet.now);
+    CHECK_FALSE(fleet.table.Sync(busy, absl::UnixEpoch(), fleet.now).end);
+    CHECK(fleet.table.Sync(Fleet::Say("w1", 2), absl::UnixEpoch(), fleet.now).end);
+    fleet.table.Drain("w1", false, fleet.now);
+    CHECK_FALSE(fleet.table.Sync(Fleet::Say("w1", 2), absl::UnixEpoch(), fleet.now).end);
+  }
   SECTION("and a sick worker may become well") {
     fleet.table.Drain("w1", false, fleet.now);
     fleet.Collect();
