@@ -477,7 +477,6 @@ KEPT = [
         _KEPT,
         "exchanging some elements hardly moves the mean of many",
         devices=(CUDA,),
-        gap="needs inputs of timed calls that move every output (a factor of the key)",
     ),
     Candidate(
         "honest-for-some-calls",
