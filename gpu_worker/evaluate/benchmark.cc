@@ -14,14 +14,11 @@ namespace {
 namespace v1 = kernelmosaic::v1;
 using nlohmann::json;
 
-// Timed calls that are compared, by the size of what they give: copies to the host and
-// comparisons of gigabytes take seconds each.
+// Timed calls that are compared, by the size of what they give: each is kept in the device's memory
+// until then.
 constexpr size_t kChecks = 3;
 constexpr size_t kChecksOfLarge = 1;
 constexpr uint64_t kLargeOutput = uint64_t{256} << 20;
-// One call in so many of the faster half is looked at until there are enough.
-constexpr uint64_t kCheckOneIn = 2;
-
 // A median that is less certain than this, in share and in time, is no result.
 constexpr double kUnreliableShare = 0.1;
 constexpr double kUnreliableUs = 2;
@@ -269,6 +266,8 @@ Conclusion Benchmark::MeasureCompiled() {
 Conclusion Benchmark::MeasureCandidate(Candidate& candidate) {
   // Noise that comes from outside goes away again.
   for (int attempt = 0; attempt < 2; ++attempt) {
+    kept_.clear();
+    candidates_for_check_ = 0;
     auto block = MeasureBlock(
         Untrusted::kSolution, options_.stop, [&](uint64_t key) { return candidate.TimeCall(key); },
         [&](uint64_t key, const std::vector<double>& times, bool last) {
@@ -283,13 +282,21 @@ Conclusion Benchmark::MeasureCandidate(Candidate& candidate) {
 
 Conclusion Benchmark::Keep(Candidate& candidate, uint64_t key, const std::vector<double>& times,
                            bool last) {
-  bool wanted = kept_.size() < checks_wanted_ &&
-                ((times.back() <= Median(times) && options_.random() % kCheckOneIn == 0) ||
-                 (last && kept_.empty()));
-  if (!wanted) return Conclusion();
+  bool may_be = times.back() <= Median(times) || (last && kept_.empty());
+  if (!may_be) return Conclusion();
+  // Reservoir sampling (Vitter, "Random Sampling with a Reservoir", algorithm R).
+  size_t place = kept_.size();
+  ++candidates_for_check_;
+  if (place == checks_wanted_) place = options_.random() % candidates_for_check_;
+  if (place >= checks_wanted_) return Conclusion();
   auto outputs = candidate.TimedOutputs();
   if (auto* failed = std::get_if<Conclusion>(&outputs)) return *failed;
-  kept_.push_back({key, std::get<Parcel>(std::move(outputs))});
+  Kept kept{key, std::get<Parcel>(std::move(outputs))};
+  if (place == kept_.size()) {
+    kept_.push_back(std::move(kept));
+  } else {
+    kept_[place] = std::move(kept);
+  }
   return Conclusion();
 }
 

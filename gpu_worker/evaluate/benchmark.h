@@ -95,7 +95,8 @@ class Benchmark {
   Conclusion MeasureCandidate(Candidate& candidate);
   // Runs `what` with the device alone.
   Conclusion Alone(const std::function<Conclusion()>& what);
-  // Keeps what some of the calls gave: of the faster half, where leaving work out would show.
+  // Keeps what some of the calls gave, each with the same chance however many there will be: of
+  // the faster half, where leaving work out would show.
   Conclusion Keep(Candidate& candidate, uint64_t key, const std::vector<double>& times, bool last);
   Conclusion Check(const Kept& kept);
   Conclusion JudgeTimes(kernelmosaic::v1::BenchmarkReport* benchmark);
@@ -119,6 +120,7 @@ class Benchmark {
   Calls calls_;  // of the solution
   size_t checks_wanted_ = 0;
   std::vector<Kept> kept_;
+  uint64_t candidates_for_check_ = 0;  // calls that could have been kept
   std::vector<std::string> notes_;
 };
 

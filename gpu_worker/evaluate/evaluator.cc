@@ -32,6 +32,8 @@ constexpr size_t kMaxSourceBytes = 4 << 20;
 // and the one at hand, each with outputs in float64 too; the reference's copies while it runs; the
 // solution's inputs and outputs twice.
 constexpr uint64_t kCasesInMemory = 12;
+// The same for each further public case: inputs, and outputs in float64 too.
+constexpr uint64_t kMoreForPublicCase = 3;
 // Of remembered verifications.
 constexpr uint64_t kVerifiedBytes = 16 << 20;
 // An order of threads that is neither the usual one nor its reverse.
@@ -109,6 +111,7 @@ struct Evaluator::Work {
   DeviceUse device;
   SharingRoles roles;
   SharingExaminer examiner;
+  MemoryAdmission::Permit memory;
   v1::EvaluationReport report;
   double scale = 1;
   bool is_entry = false;
@@ -174,6 +177,7 @@ absl::StatusOr<v1::EvaluationReport> Evaluator::Evaluate(const v1::KernelRequest
 
   auto memory = AdmitToMemory(work);
   if (!memory.ok()) return finish(ConcludeMachine(memory.status()));
+  work.memory = *std::move(memory);
   absl::Duration start = options_.clock->Steady();
   if (last_stage != v1::ROLE_BENCHMARK || !FindVerified(work)) {
     Conclusion verified = Verify(work, std::get<std::string>(built));
@@ -206,7 +210,9 @@ absl::StatusOr<MemoryAdmission::Permit> Evaluator::AdmitToMemory(Work& work) con
   if (auto* task = std::get_if<std::shared_ptr<const TaskShape>>(&shape)) {
     case_bytes = (*task)->case_bytes;
   }
-  return options_.memory->Acquire(kCasesInMemory * case_bytes, cancelled);
+  uint64_t asked = work.request.options().public_seeds();
+  uint64_t cases = kCasesInMemory + (asked > 2 ? kMoreForPublicCase * (asked - 2) : 0);
+  return options_.memory->Acquire(cases * case_bytes, cancelled);
 }
 
 std::variant<std::vector<ExtensionSource>, Conclusion> Evaluator::Collect(
@@ -513,6 +519,14 @@ Conclusion Evaluator::VerifyAtShapes(Work& work, const std::string& artifact) co
       "run again with the GPU alone, since its memory ran out beside others");
   work.report.clear_work();
   work.reference = MakeReference(work, work.fixed);
+  // All of the memory: others keep theirs between their calls.
+  if (options_.memory != nullptr) {
+    work.memory = MemoryAdmission::Permit();
+    auto all = options_.memory->Acquire(options_.memory->budget_bytes(),
+                                        [&work] { return work.cancelled(); });
+    if (!all.ok()) return ConcludeMachine(all.status());
+    work.memory = *std::move(all);
+  }
   Conclusion alone;
   absl::Status held = work.device.Alone([&] { alone = VerifyOnce(work, artifact); });
   return held.ok() ? alone : ConcludeMachine(held);

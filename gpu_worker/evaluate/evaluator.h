@@ -75,12 +75,12 @@ class Evaluator {
   // Waits for the memory that the task is estimated to need; before any lock of the device.
   absl::StatusOr<MemoryAdmission::Permit> AdmitToMemory(Work& work) const;
   struct Conclusion Verify(Work& work, const std::string& artifact) const;
-  // One round at the shapes of work.reference; a second one with the GPU alone where its
-  // memory ran out beside others.
   // After `first`, a degenerate INVALID_TASK at reduced shapes: larger ones, or whose fault
   // it is.
   struct Conclusion VerifyLarger(Work& work, const std::string& artifact,
                                  const struct Conclusion& first) const;
+  // One round at the shapes of work.reference; a second one with the GPU and all of its memory
+  // where that ran out beside others.
   struct Conclusion VerifyAtShapes(Work& work, const std::string& artifact) const;
   struct Conclusion VerifyOnce(Work& work, const std::string& artifact) const;
   // Whether this very solution passed here before; then work.report has what was found.

@@ -79,6 +79,33 @@ TensorFacts FactsOf(const json& leaf) {
   return facts;
 }
 
+// As harness/wire.py reads it, made of what was understood: what else a solution's process wrote
+// goes no further.
+json NodeOf(const Value& value) {
+  json items = json::array();
+  switch (value.kind) {
+    case Value::Kind::kTensor: {
+      const Tensor& tensor = value.tensor;
+      return {{"k", "tensor"},
+              {"dtype", tensor.dtype_name},
+              {"shape", tensor.shape},
+              {"offset", tensor.offset},
+              {"bytes", tensor.size_bytes}};
+    }
+    case Value::Kind::kList:
+    case Value::Kind::kTuple:
+      for (const Value& item : value.items) items.push_back(NodeOf(item));
+      return {{"k", "list"}, {"items", items}};
+    case Value::Kind::kDict:
+      for (const auto& [name, item] : value.entries) {
+        items.push_back(json::array({name, NodeOf(item)}));
+      }
+      return {{"k", "dict"}, {"items", items}};
+    default:
+      return {{"k", "none"}};  // nothing that is compared there
+  }
+}
+
 std::vector<const Tensor*> Tensors(const Value& value) {
   std::vector<const Tensor*> tensors;
   for (const Leaf& leaf : Leaves(value)) {
@@ -178,7 +205,7 @@ absl::StatusOr<Frame> LauncherExaminer::Ask(json request, const std::vector<std:
   std::vector<UniqueFd> held;
   std::vector<int> fds;
   for (size_t i = 0; i < parcels.size(); ++i) {
-    request[names[i]] = parcels[i] == nullptr ? json() : parcels[i]->node;
+    request[names[i]] = parcels[i] == nullptr ? json() : NodeOf(parcels[i]->value);
     if (parcels[i] == nullptr) continue;
     KMOSAIC_ASSIGN_OR_RETURN(UniqueFd fd, parcels[i]->ToDescriptor(names[i]));
     held.push_back(std::move(fd));

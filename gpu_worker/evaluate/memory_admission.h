@@ -48,6 +48,7 @@ class MemoryAdmission {
   absl::StatusOr<Permit> Acquire(uint64_t bytes, const std::function<bool()>& cancelled);
 
   uint64_t used_bytes() const;
+  uint64_t budget_bytes() const { return budget_bytes_; }
 
  private:
   void Release(uint64_t bytes);

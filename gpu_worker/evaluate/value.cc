@@ -66,6 +66,9 @@ absl::StatusOr<Tensor> ParseTensor(const json& node, const Source& source) {
       static_cast<uint64_t>(bytes) != elements * ItemSize(*tensor.dtype)) {
     return Malformed(absl::StrCat(Describe(tensor), " does not have ", bytes, " bytes"));
   }
+  if (tensor.dtype.has_value() && static_cast<uint64_t>(offset) % ItemSize(*tensor.dtype) != 0) {
+    return Malformed(absl::StrCat("tensor begins at byte ", offset, ", within an element"));
+  }
   tensor.block = source.block;
   tensor.offset = static_cast<size_t>(offset);
   tensor.size_bytes = static_cast<size_t>(bytes);

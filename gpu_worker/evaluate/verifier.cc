@@ -160,7 +160,7 @@ Conclusion Verifier::Run(v1::EvaluationReport* report) {
     uint64_t seed = options_.secret_seeds[i % options_.secret_seeds.size()];
     auto made = reference_->Case(seed, family, /*keep=*/false);
     if (auto* failed = std::get_if<Conclusion>(&made)) {
-      if (IsMachine(failed->verdict)) return finish(*failed);
+      if (IsMachine(failed->verdict) || failed->device_memory) return finish(*failed);
       Note(absl::StrCat("values '", family, "' skipped: the reference does not run with them"));
       continue;
     }
@@ -410,7 +410,7 @@ Conclusion Verifier::Explain(Conclusion wrong, const TaskCase& task_case) {
   // A reference that is random, or whose own results differ, judges nobody.
   auto again = reference_->Repeat(task_case);
   if (auto* failed = std::get_if<Conclusion>(&again)) {
-    return IsMachine(failed->verdict) ? *failed : wrong;
+    return IsMachine(failed->verdict) || failed->device_memory ? *failed : wrong;
   }
   auto itself = Compare(task_case, std::get<CasePtr>(again)->expected, kFirstPoison);
   if (auto* failed = std::get_if<Conclusion>(&itself)) return *failed;

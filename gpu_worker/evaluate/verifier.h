@@ -3,9 +3,9 @@
 // The order, cheapest first, stopping at the first that fails:
 //   public seeds    fixed, their expected outputs are cached, they may be named in feedback
 //   repeat          the first public seed again in the same process: same bits
-//   second process  another order of threads (emulated) and another poison: same result
 //   secret seeds    from the operating system, logged, never named
 //   value families  other magnitudes and patterns of input values, one secret seed each
+//   second process  other weights, another order of threads (emulated) and another poison
 // After every call: what the device saw, inputs unchanged, structure, values, kernels
 // launched. A wrong output is looked into before it is reported: does another order of
 // threads, or other contents of fresh memory, or the reference itself, change it?
@@ -106,7 +106,7 @@ class Verifier {
   Parcel init_;
   // Of the native cases so far.
   OutputScales scales_;
-  // Of the public cases so far (Comparison).
+  // Largest of the cases so far (Comparison).
   std::vector<double> baseline_errors_;
   int judged_cases_ = 0;
   int zeros_pass_ = 0;

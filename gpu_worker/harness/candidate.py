@@ -294,6 +294,7 @@ class Candidate:
         solution = self._solution
         assert solution is not None  # the daemon loads first
         device = solution.device
+        trees = self._trees()
         try:
             placed, weights = self._given(message, descriptors)
             device.before_run(message["outputs"])
@@ -302,21 +303,18 @@ class Candidate:
             outputs = call()
             device.after_run()
             work = device.work()
-            written = self._writer("outputs")
-            after = self._writer("inputs-after")
             reply = {
                 "ok": True,
-                "outputs": written.encode(outputs),
-                "inputs_after": after.encode(placed),
+                "outputs": trees.add("outputs", outputs),
+                "inputs_after": trees.add("inputs-after", placed),
                 "aliases": _aliases(outputs, placed),
                 "launches": None if work is None else work.get("launches", 0),
                 "work": work,
                 "findings": device.findings(),
             }
-            blocks = [written.finish(), after.finish()]
-            del outputs, placed, weights, call, written, after
+            del outputs, placed, weights, call
             device.between_runs()
-            return reply, blocks
+            return reply, trees.take()
         except cuda_entry.EntryError as error:
             return _refused("INVALID_TASK", f"entry: {error}"), []
         except wire.UnsupportedValue as error:
@@ -325,6 +323,8 @@ class Candidate:
         except BaseException as error:
             reply = errors.reply(error, solution.path, "RUNTIME_ERROR")
             return {**reply, "findings": device.findings()}, []
+        finally:
+            trees.close()
 
     def time_begin(self, message: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
         solution = self._solution
@@ -360,9 +360,9 @@ class Candidate:
         assert self._session is not None
         assert self._solution is not None
         try:
-            written = self._writer("outputs")
-            node = written.encode(self._session.outputs())
-            return {"ok": True, "outputs": node}, [written.finish()]
+            trees = self._trees()
+            node = trees.add("outputs", self._session.outputs())
+            return {"ok": True, "outputs": node}, trees.take()
         except BaseException as error:
             return errors.reply(error, self._solution.path, "RUNTIME_ERROR"), []
 
@@ -383,12 +383,14 @@ class Candidate:
             return wire.decode(node, descriptor)
         return device_memory.decode(self._memory, node, descriptor)
 
-    def _writer(self, name: str) -> wire.TreeWriter:
-        storage: wire.Storage = wire.FileStorage(name)
-        if self._memory is not None:
-            storage = device_memory.DeviceStorage(self._memory)
-        # Looked up when it is asked: a device that is emulated hides where tensors are.
-        return wire.TreeWriter(storage, lambda tensor: str(tensor.device))
+    def _trees(self) -> wire.Trees:
+        memory = self._memory
+        # The device is looked up here: one that is emulated hides where tensors are.
+        if memory is None:
+            return wire.Trees(wire.FileStorage, lambda tensor: str(tensor.device))
+        return wire.Trees(
+            lambda name: device_memory.DeviceStorage(memory), lambda tensor: str(tensor.device)
+        )
 
 
 def _placed(value: Any, device: Device) -> Any:

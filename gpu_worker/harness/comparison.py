@@ -95,10 +95,15 @@ def _compare_exactly(
     wrong = ~right
     if not bool(wrong.any()):
         return facts
-    _count(facts, got, got.double(), expected.double(), wrong, poison)
     facts.worst_ratio = _LARGEST_RATIO
-    facts.at = int(wrong.nonzero()[0])
-    facts.max_error = float((got.double() - expected.double()).abs()[wrong].amax())
+    for first in range(0, got.numel(), _CHUNK):
+        part = slice(first, first + _CHUNK)
+        if facts.wrong == 0 and bool(wrong[part].any()):
+            facts.at = first + int(wrong[part].nonzero()[0])
+        numbers, others = got[part].double(), expected[part].double()
+        _count(facts, got[part], numbers, others, wrong[part], poison)
+        error = torch.where(wrong[part], (numbers - others).abs(), 0.0)
+        facts.max_error = max(facts.max_error, float(error.amax()))
     facts.expected, facts.got = float(expected[facts.at]), float(got[facts.at])
     return facts
 
@@ -304,7 +309,8 @@ class _Floating:
             )
             zero_error = torch.minimum(size, chunk.baseline.abs())
             # NaN is not at most anything; what is infinite in both makes one.
-            doubtful |= ~(error <= tolerance).all() | ~torch.isfinite(size).all()
+            doubtful |= ~(error <= tolerance).all()
+            doubtful |= ~(torch.isfinite(size) & torch.isfinite(chunk.baseline)).all()
             squares += error.square().sum()
             zero_squares += zero_error.square().sum()
             zeros_wrong |= (zero_error > tolerance).any()

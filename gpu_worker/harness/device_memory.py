@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -50,6 +51,12 @@ class _AllocationProperties(ctypes.Structure):
 
 class _Access(ctypes.Structure):
     _fields_ = [("location", _Location), ("flags", ctypes.c_int)]
+
+
+# Taken before a program could exchange them.
+_VIEW: Callable[..., torch.Tensor] = torch.Tensor.view
+_PART: Callable[..., torch.Tensor] = torch.Tensor.__getitem__
+_COPY: Callable[..., torch.Tensor] = torch.Tensor.copy_
 
 
 class BadDescriptor(Exception):
@@ -135,6 +142,7 @@ class Block:
             ctypes.c_void_p(descriptor),
             _HANDLE_TYPE_DESCRIPTOR,
         ):
+            torch.cuda.synchronize()  # raises where it is this process that is at fault
             raise BadDescriptor("a descriptor is no memory of this GPU")
         try:
             return cls(driver, handle, _rounded(driver, _properties(driver), size))
@@ -193,8 +201,8 @@ class DeviceStorage:
         try:
             memory = block.bytes()
             for offset, tensor in self._tensors:
-                flat = tensor.view(-1).view(torch.uint8)
-                memory[offset : offset + flat.numel()].copy_(flat)
+                flat = _VIEW(_VIEW(tensor, -1), torch.uint8)
+                _COPY(_PART(memory, slice(offset, offset + flat.numel())), flat)
             self._tensors.clear()
             del memory
         except BaseException:

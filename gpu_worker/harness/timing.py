@@ -26,7 +26,8 @@ import torch
 
 from harness import families
 
-# Elements of an input that a key changes: at most this many, and no more than one in eight.
+# Elements of an input that take the value of others: at most this many, and no more than one in
+# eight.
 CHANGED_ELEMENTS = 4096
 
 # Cycles that a program leaves may hold memory of the GPU.

@@ -164,12 +164,17 @@ class FileStorage:
         return self._descriptor
 
 
+DeviceName = Callable[[torch.Tensor], str]
+
+
+def _own_device(tensor: torch.Tensor) -> str:
+    return str(tensor.device)
+
+
 class TreeWriter:
     """Encodes values. `device_name` says what to report as a tensor's device."""
 
-    def __init__(
-        self, storage: Storage, device_name: Callable[[torch.Tensor], str] = lambda t: str(t.device)
-    ) -> None:
+    def __init__(self, storage: Storage, device_name: DeviceName = _own_device) -> None:
         self._storage = storage
         self._device_name = device_name
 
@@ -230,6 +235,32 @@ class TreeWriter:
         }
         node["offset"], node["bytes"] = self._storage.append(value)
         return node
+
+
+class Trees:
+    """Trees of one answer, each finished as soon as it is encoded: what changes a tensor later
+    changes nothing that was said."""
+
+    def __init__(self, storage: Callable[[str], Storage], device_name: DeviceName = _own_device):
+        self._storage = storage
+        self._device_name = device_name
+        self._descriptors: list[int] = []
+
+    def add(self, name: str, value: object) -> Node:
+        writer = TreeWriter(self._storage(name), self._device_name)
+        node = writer.encode(value)
+        self._descriptors.append(writer.finish())
+        return node
+
+    def take(self) -> list[int]:
+        """The descriptors of all blocks in order; the caller's."""
+        taken, self._descriptors = self._descriptors, []
+        return taken
+
+    def close(self) -> None:
+        """Drops what was not taken."""
+        for descriptor in self.take():
+            os.close(descriptor)
 
 
 # Gives the `size` bytes at `offset` of a block as a flat tensor of a dtype.

@@ -187,6 +187,19 @@ TEST_CASE("the calls that are looked at are of the faster half") {
   CHECK(f.Run().verdict == v1::VERDICT_WRONG_OUTPUT);
 }
 
+TEST_CASE("work that is left out late is found too") {
+  Fixture f;
+  f.random.seed(GENERATE(1, 2, 3, 4, 5, 6, 7, 8));
+  f.options.stop.min_samples = 100;
+  f.roles.candidate_time = [](int call) { return Taking((call > 20 ? 40 : 50) + 0.001 * call); };
+  f.roles.candidate = [](const CandidateProcess& p) {
+    CandidateAnswer answer = Right(p);
+    if (p.timed_calls > 20) answer.outputs.assign(answer.outputs.size(), 0);
+    return answer;
+  };
+  CHECK(f.Run().verdict == v1::VERDICT_WRONG_OUTPUT);
+}
+
 TEST_CASE("the unchanged inputs' result is wrong") {
   Fixture f;
   f.roles.candidate = [](const CandidateProcess& p) {

@@ -142,6 +142,10 @@ TEST_CASE("a launcher concludes what the comparison here does") {
                                           {1, 1, 2}}) {
     cases.push_back({DType::kFloat32, {17, 50}, 1.0, true, {special, special}, 0});
   }
+  // What rounds to infinity, from just above the largest finite number.
+  cases.push_back({DType::kFloat16, {17, 50}, 1.0, true, {{kInfinity, 65520, 65504}}, 0});
+  cases.push_back({DType::kFloat16, {17, 50}, 1.0, true, {{kInfinity, 65520, kInfinity}}, 0});
+  cases.push_back({DType::kFloat16, {17, 50}, 1.0, true, {{65504, 65504, 65504}}, 0});
   int passed = 0;
   for (size_t i = 0; i < cases.size(); ++i) {
     const Case& c = cases[i];
@@ -297,6 +301,20 @@ TEST_CASE("a launcher sees any changed byte") {
   REQUIRE(other.ok());
   REQUIRE(other->has_value());
   CHECK((**other).what == "its content");
+}
+
+TEST_CASE("what else a solution writes into its answer goes no further") {
+  LauncherPool* pool = SharedPool();
+  if (pool == nullptr) return;
+  LauncherExaminer examiner(pool, BlockMemory::kHost, kMaxBytes);
+  Parcel whole = ParcelOf(TensorOf(DType::kFloat32, {30, 10}, Normal(300, 3)));
+  Parcel odd = whole;
+  odd.node["stride"] = {"a"};
+  odd.node["items"] = 7;
+  odd.value = *ParseValue(odd.node, odd.block);
+  auto compared = examiner.Compare(whole, nullptr, odd, {});
+  REQUIRE(compared.ok());
+  CHECK(compared->verdict == kernelmosaic::v1::VERDICT_PASSED);
 }
 
 TEST_CASE("a block that is smaller than was said is the solution's doing, and nobody else's") {

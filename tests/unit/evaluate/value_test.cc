@@ -28,6 +28,7 @@ TEST_CASE("every node that is not as agreed is refused, none is followed out of 
     return ParseValue(node, Block(32)).status();
   };
   CHECK_FALSE(broken("offset", 9).ok());
+  CHECK_FALSE(broken("offset", 6).ok());
   CHECK_FALSE(broken("offset", -8).ok());
   CHECK_FALSE(broken("offset", 1e300).ok());
   CHECK_FALSE(broken("bytes", 20).ok());

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from driver_stand_in import StandIn
-from harness import device_kernels, device_memory, errors, wire
+from harness import device_kernels, device_memory, errors, reference, wire
 
 
 @pytest.fixture
@@ -85,6 +85,42 @@ def test_a_full_gpu_is_told_as_such(driver: device_kernels.Driver, stand_in: Sta
     with pytest.raises(device_memory.OutOfMemory, match="131072 bytes") as raised:
         encoded(driver, torch.ones(20_000))
     assert errors.verdict_of(raised.value, "") == "DEVICE_MEMORY"
+
+
+BUFFER = """
+import torch
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(4))
+    def forward(self, x):
+        self.seen += x
+        return self.seen
+def get_inputs():
+    return [torch.rand(4)]
+def get_init_inputs():
+    return []
+"""
+
+
+def test_a_reference_that_returns_its_own_buffer_gives_what_it_was_then(
+    driver: device_kernels.Driver,
+) -> None:
+    role = reference.Reference()
+    message = {"source": BUFFER, "device": "emulated", "memory": "device", "scale": 1.0}
+    reply, _ = role.load({**message, "scaled_shapes": {}, "weight_seed": 1})
+    assert reply["ok"], reply
+    role._driver = driver
+    reply, blocks = role.case({"seed": 3, "family": "native", "want_parameters": True})
+    assert reply["ok"], reply
+    names = ["inputs", "expected", "expected64", "parameters"]
+    case = {
+        name: device_memory.decode(driver, reply[name], block) for name, block in zip(names, blocks)
+    }
+    assert torch.equal(case["expected"], case["inputs"][0])
+    assert torch.equal(case["expected64"].float(), case["inputs"][0])
+    assert torch.equal(case["parameters"]["seen"], torch.zeros(4))
+    role._contexts.close()
 
 
 def test_support_is_asked_of_the_driver(driver: device_kernels.Driver) -> None:
