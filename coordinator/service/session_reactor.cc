@@ -19,7 +19,7 @@ SessionReactor::SessionReactor(TaskQueue& queue) : queue_(queue) {
 }
 
 void SessionReactor::ReadOn() {
-  if (reading_ || read_all_ || broken_ || open_ + answers_.size() >= kMaxOpen) return;
+  if (reading_ || posting_ || read_all_ || broken_ || open_ + answers_.size() >= kMaxOpen) return;
   reading_ = true;
   request_.Clear();
   StartRead(&request_);
@@ -40,12 +40,15 @@ bool SessionReactor::TakeEnd() {
 
 void SessionReactor::OnReadDone(bool ok) {
   v1::SessionRequest request;
+  bool taken = false;
   bool end = false;
   {
     std::lock_guard lock(mutex_);
     reading_ = false;
-    if (ok && !broken_) {
+    taken = ok && !broken_;
+    if (taken) {
       request = std::move(request_);
+      posting_ = true;
       ++open_;
     } else {
       read_all_ = true;
@@ -56,7 +59,7 @@ void SessionReactor::OnReadDone(bool ok) {
     Finish(end_);
     return;
   }
-  if (!ok) return;
+  if (!taken) return;
   queue_.Exchange(std::move(request), session_,
                   [this](absl::StatusOr<v1::SessionResponse> response, bool last) {
                     Answer(std::move(response), last);
@@ -64,6 +67,7 @@ void SessionReactor::OnReadDone(bool ok) {
   // Only now, so that messages reach the queue in their order. gRPC keeps this alive until
   // the reaction returns.
   std::lock_guard lock(mutex_);
+  posting_ = false;
   ReadOn();
 }
 

@@ -31,6 +31,12 @@ v1::RunnerSyncRequest SyncFor(const std::string& runner, uint32_t free) {
   return sync;
 }
 
+// Waits for the connection: with many clients at once a first try may fail.
+grpc::ClientContext* Patient(grpc::ClientContext& context) {
+  context.set_wait_for_ready(true);
+  return &context;
+}
+
 class SessionClient : public LoadClient {
  public:
   SessionClient(const std::string& target, int number, std::string job, size_t payload_bytes)
@@ -40,12 +46,15 @@ class SessionClient : public LoadClient {
         channel_(OwnConnection(target, number)),
         jobs_(v1::JobService::NewStub(channel_)),
         runners_(v1::RunnerService::NewStub(channel_)),
-        extend_(jobs_->Extend(&extend_context_)),
-        session_(runners_->Session(&session_context_)) {}
+        extend_(jobs_->Extend(Patient(extend_context_))),
+        session_(runners_->Session(Patient(session_context_))) {}
 
   ~SessionClient() override {
-    extend_->WritesDone();
-    static_cast<void>(extend_->Finish());
+    if (!extend_over_) {
+      extend_->WritesDone();
+      static_cast<void>(extend_->Finish());
+    }
+    if (session_over_) return;
     session_->WritesDone();
     v1::SessionResponse rest;
     while (session_->Read(&rest)) {
@@ -61,7 +70,8 @@ class SessionClient : public LoadClient {
     }
     v1::ExtendJobResponse response;
     if (extend_->Write(request) && extend_->Read(&response)) return absl::OkStatus();
-    return FromGrpc(extend_->Finish());
+    extend_over_ = true;
+    return Annotate(FromGrpc(extend_->Finish()), "Extend");
   }
 
   absl::StatusOr<uint64_t> CompleteAndLease(uint32_t free) override {
@@ -71,12 +81,12 @@ class SessionClient : public LoadClient {
     held_.clear();
     if (free > 0) *request.mutable_sync() = SyncFor(runner_, free);
     if (request.completions().empty() && free == 0) return 0;
-    if (!session_->Write(request)) return FromGrpc(session_->Finish());
+    if (!session_->Write(request)) return EndSession();
     size_t completed = 0;
     bool synced = free == 0;
     while (completed < static_cast<size_t>(request.completions_size()) || !synced) {
       v1::SessionResponse response;
-      if (!session_->Read(&response)) return FromGrpc(session_->Finish());
+      if (!session_->Read(&response)) return EndSession();
       for (const v1::CallStatus& status : response.completions()) {
         if (status.code() != 0) return absl::InternalError(status.message());
         ++completed;
@@ -92,6 +102,11 @@ class SessionClient : public LoadClient {
   }
 
  private:
+  absl::Status EndSession() {
+    session_over_ = true;
+    return Annotate(FromGrpc(session_->Finish()), "Session");
+  }
+
   const std::string job_;
   const std::string runner_;
   const size_t payload_bytes_;
@@ -103,6 +118,9 @@ class SessionClient : public LoadClient {
   const std::unique_ptr<grpc::ClientReaderWriter<v1::ExtendJobRequest, v1::ExtendJobResponse>>
       extend_;
   const std::unique_ptr<grpc::ClientReaderWriter<v1::SessionRequest, v1::SessionResponse>> session_;
+  // Finished after an error; once is all that gRPC allows.
+  bool extend_over_ = false;
+  bool session_over_ = false;
   uint64_t last_id_ = 0;
   std::vector<v1::LeaseToken> held_;
 };

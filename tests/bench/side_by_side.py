@@ -31,8 +31,10 @@ from typing import Any
 POSTGRES_SCHEMA = """
 CREATE TABLE task (id bigserial PRIMARY KEY, payload text, taken boolean DEFAULT false);
 CREATE INDEX waiting ON task (id) WHERE NOT taken;
+INSERT INTO task (payload) SELECT 'waits' FROM generate_series(1, 1000);
 """
-# Put, take and acknowledge, each a transaction of its own.
+# Put, take and acknowledge, each a transaction of its own. A take that finds every row locked
+# would end the client, so some rows wait from the beginning.
 POSTGRES_SCRIPT = """
 INSERT INTO task (payload) VALUES (repeat('x', {payload}));
 UPDATE task SET taken = true WHERE id = (SELECT id FROM task WHERE NOT taken ORDER BY id
@@ -170,7 +172,12 @@ def postgres(programs: dict[str, str], parent: Path) -> Callable[[Run], dict[str
             script.write_text(POSTGRES_SCRIPT.format(payload=run.payload))
             with server(argv, port, data):
                 psql = [programs["psql"], *where, "-q", "-c", POSTGRES_SCHEMA, "postgres"]
-                subprocess.run(psql, check=True, capture_output=True)
+                # It accepts connections a moment before it takes statements.
+                deadline = time.monotonic() + 30
+                while subprocess.run(psql, capture_output=True).returncode != 0:
+                    if time.monotonic() > deadline:
+                        raise RuntimeError("Postgres takes no statements")
+                    time.sleep(0.2)
                 bench = [programs["pgbench"], *where, "-n", "-M", "prepared", "-f", str(script)]
                 bench += ["-c", str(run.clients), "-j", "1", "-T", str(run.seconds), "postgres"]
                 done = subprocess.run(bench, check=True, capture_output=True, text=True)
@@ -258,7 +265,7 @@ def main() -> int:
                 arguments.out.write_text(json.dumps(results, indent=1))
     for payload in arguments.payload:
         print(f"\nlifecycles a second, {payload} bytes: median (range) of {arguments.rounds}\n")
-        heads = [f"{clients} clients" for clients in arguments.clients]
+        heads = [f"{clients} client" + "s" * (clients > 1) for clients in arguments.clients]
         print("| queue | durability | " + " | ".join(heads) + " |")
         print("|---|---|" + "---|" * len(heads))
         for system in found:
