@@ -60,8 +60,8 @@ struct GpuDescription {
 
 // GPU `index`, from 0, of those that CUDA_VISIBLE_DEVICES leaves visible (the driver reads it:
 // UUIDs, prefixes, MIG, any order); beyond the last one it begins again with the first, so that
-// workers that are numbered spread over what there is. FAILED_PRECONDITION in clear words when there is none or
-// the driver does not come up.
+// workers that are numbered spread over what there is. FAILED_PRECONDITION in clear words when
+// there is none or the driver does not come up.
 absl::StatusOr<GpuDescription> DescribeGpu(const DriverTable& driver, int index);
 
 }  // namespace kmosaic

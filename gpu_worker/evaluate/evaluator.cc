@@ -13,7 +13,8 @@
 #include "common/base/enum_names.h"
 #include "common/base/status.h"
 #include "common/base/text.h"
-#include "gpu_worker/evaluate/device_findings.h"
+#include "gpu_worker/evaluate/ablation.h"
+#include "gpu_worker/evaluate/counted_run.h"
 #include "gpu_worker/evaluate/extension_source.h"
 #include "gpu_worker/evaluate/fixed_sizes.h"
 #include "gpu_worker/evaluate/source_labels.h"
@@ -36,11 +37,6 @@ constexpr uint64_t kCasesInMemory = 12;
 constexpr uint64_t kMoreForPublicCase = 3;
 // Of remembered verifications.
 constexpr uint64_t kVerifiedBytes = 16 << 20;
-// An order of threads that is neither the usual one nor its reverse.
-constexpr char kRandomSchedule[] = "random:1";
-// Launches are counted and run nothing. Whoever waits for a kernel then is not waited for long.
-constexpr char kAblatedSchedule[] = "ablated";
-constexpr absl::Duration kAblatedRun = absl::Seconds(10);
 // From one scale to the next, where a task tells nothing apart.
 constexpr double kLargerScale = 4;
 // How often a handler of a failed build may lead to another one.
@@ -181,13 +177,12 @@ absl::StatusOr<v1::EvaluationReport> Evaluator::Evaluate(const v1::KernelRequest
   absl::Duration start = options_.clock->Steady();
   if (last_stage != v1::ROLE_BENCHMARK || !FindVerified(work)) {
     Conclusion verified = Verify(work, std::get<std::string>(built));
-    if (options_.device->is_emulated() && !work.cancelled()) {
-      if (verified.passed()) verified = CheckAblated(work, std::get<std::string>(built));
-      if (verified.passed()) {
-        verified = Count(work);
-      } else if (MayComeFromOrder(verified.verdict)) {
-        Diagnose(work);
-      }
+    if (verified.passed() && !work.cancelled()) {
+      verified = CheckWithoutKernels(work, std::get<std::string>(built));
+    }
+    if (options_.device->is_emulated() && !work.cancelled() &&
+        (verified.passed() || MayComeFromOrder(verified.verdict))) {
+      verified = CheckEveryAccess(work, verified);
     }
     report.mutable_verify()->set_seconds(absl::ToDoubleSeconds(options_.clock->Steady() - start));
     if (!verified.passed()) return finish(verified);
@@ -389,8 +384,6 @@ std::variant<std::string, Conclusion> Evaluator::BuildCollected(Work& work,
     work.failed_build = {v1::VERDICT_COMPILE_ERROR, built->outcome.reason, {}};
     compile.add_notes(absl::StrCat(failed.size(), " of ", job.extensions.size(),
                                    " extensions do not compile: their load_inline raises"));
-    // Without a count of launches nobody knows whether plain torch took over.
-    if (!options_.device->is_emulated()) return work.failed_build;
   }
   if (purpose == Device::Purpose::kCheck) {
     for (const std::string& key : failed) {
@@ -624,109 +617,54 @@ Conclusion Evaluator::CheckWithNvcc(Work& work) const {
   return Conclusion();
 }
 
-std::variant<RunResult, Conclusion> Evaluator::RunCounted(Work& work) const {
-  auto built = Build(work, Device::Purpose::kCount);
-  if (auto* failed = std::get_if<Conclusion>(&built)) return *failed;
-  auto shape = work.reference->Shape();
-  if (auto* failed = std::get_if<Conclusion>(&shape)) return *failed;
-  auto task_case = work.reference->Case(PublicSeeds(1)[0], "native", /*keep=*/true);
-  if (auto* failed = std::get_if<Conclusion>(&task_case)) return *failed;
-  Candidate::Options options = CandidateOptions(work, std::get<std::string>(built));
-  options.schedule = kRandomSchedule;
-  Candidate candidate(std::move(options), &work.roles, work.cancellation);
-  Conclusion loaded = candidate.Load(std::get<std::shared_ptr<const TaskShape>>(shape)->init);
-  if (!loaded.passed()) return loaded;
-  return candidate.Run(*std::get<std::shared_ptr<const TaskCase>>(task_case));
+Verifier Evaluator::JudgeOf(Work& work) const {
+  VerifyOptions options;
+  options.oracle = work.request.oracle();
+  return Verifier(std::move(options), work.reference.get(), &work.examiner, &work.roles,
+                  work.cancellation);
 }
 
-Conclusion Evaluator::CheckAblated(Work& work, const std::string& artifact) const {
-  work.report.mutable_verify()->add_checks("without its kernels");
+Conclusion Evaluator::CheckWithoutKernels(Work& work, const std::string& artifact) const {
+  // An entry on a GPU is given nothing else that could compute.
+  if (work.is_entry && !options_.device->is_emulated()) return Conclusion();
+  v1::VerifyReport& verify = *work.report.mutable_verify();
+  verify.add_checks("without its kernels");
   auto shape = work.reference->Shape();
   if (auto* failed = std::get_if<Conclusion>(&shape)) return *failed;
-  Candidate::Options options = CandidateOptions(work, artifact);
-  options.schedule = kAblatedSchedule;
-  options.limits.run = std::min(options.limits.run, kAblatedRun);
-  Candidate candidate(std::move(options), &work.roles, work.cancellation);
-  // Whatever else it comes to: it needs its kernels.
-  auto needs_them = [](const Conclusion& conclusion) {
-    return conclusion.verdict == v1::VERDICT_INFRASTRUCTURE ? conclusion : Conclusion();
-  };
-  Conclusion loaded = candidate.Load(std::get<std::shared_ptr<const TaskShape>>(shape)->init);
-  if (!loaded.passed()) return needs_them(loaded);
-  VerifyOptions judging;
-  judging.oracle = work.request.oracle();
-  Verifier verifier(std::move(judging), work.reference.get(), &work.examiner, &work.roles,
-                    work.cancellation);
-  bool has_elements = false;
+  std::vector<std::shared_ptr<const TaskCase>> cases;
   for (uint64_t seed : PublicSeeds(std::max(2U, options_.public_seeds))) {
     auto made = work.reference->Case(seed, "native", /*keep=*/true);
     if (auto* failed = std::get_if<Conclusion>(&made)) return *failed;
-    const TaskCase& task_case = *std::get<std::shared_ptr<const TaskCase>>(made);
-    for (const Leaf& leaf : Leaves(task_case.expected.value)) {
-      has_elements = has_elements || leaf.value->tensor.elements > 0;
-    }
-    auto ran = candidate.Run(task_case);
-    if (auto* failed = std::get_if<Conclusion>(&ran)) return needs_them(*failed);
-    auto looked = verifier.Judge(task_case, std::get<RunResult>(ran).outputs);
-    if (auto* failed = std::get_if<Conclusion>(&looked)) return *failed;
-    const Comparison& compared = std::get<Comparison>(looked);
-    if (compared.verdict != v1::VERDICT_PASSED) return Conclusion();
+    cases.push_back(std::get<std::shared_ptr<const TaskCase>>(std::move(made)));
   }
-  if (!has_elements) return Conclusion();
-  return {v1::VERDICT_NO_CUSTOM_KERNEL,
-          "the outputs are right also when none of the solution's own kernels runs: something else "
-          "computes them",
-          {}};
+  Verifier judge = JudgeOf(work);
+  return CheckAblated(CandidateOptions(work, artifact),
+                      std::get<std::shared_ptr<const TaskShape>>(shape)->init, cases, &judge,
+                      &work.roles, work.cancellation, &verify);
 }
 
-Conclusion Evaluator::Count(Work& work) const {
-  auto ran = RunCounted(work);
-  if (auto* failed = std::get_if<Conclusion>(&ran)) {
-    if (failed->verdict == v1::VERDICT_OUT_OF_BOUNDS) return *failed;
-    // It ran without counting: that it does not with it need be no fault of it.
-    work.report.mutable_verify()->add_notes(absl::StrCat("work not counted: ", failed->reason));
-    return Conclusion();
+Conclusion Evaluator::CheckEveryAccess(Work& work, const Conclusion& verified) const {
+  auto or_verified = [&](const Conclusion& failed) {
+    return verified.passed() ? failed : verified;
+  };
+  auto shape = work.reference->Shape();
+  if (auto* failed = std::get_if<Conclusion>(&shape)) return or_verified(*failed);
+  auto made = work.reference->Case(PublicSeeds(1)[0], "native", /*keep=*/true);
+  if (auto* failed = std::get_if<Conclusion>(&made)) return or_verified(*failed);
+  const TaskCase& task_case = *std::get<std::shared_ptr<const TaskCase>>(made);
+  auto counted = [&]() -> CountedRun {
+    auto built = Build(work, Device::Purpose::kCount);
+    if (auto* failed = std::get_if<Conclusion>(&built)) return *failed;
+    return RunCounted(CandidateOptions(work, std::get<std::string>(built)),
+                      std::get<std::shared_ptr<const TaskShape>>(shape)->init, task_case,
+                      &work.roles, work.cancellation);
+  }();
+  if (verified.passed()) {
+    Verifier judge = JudgeOf(work);
+    return ConcludeCounted(std::move(counted), task_case, &judge, &work.report);
   }
-  RunResult& result = std::get<RunResult>(ran);
-  work.report.mutable_verify()->add_checks("every access, random order of threads");
-  if (auto seen = Conclude(result.findings); seen.has_value()) {
-    if (seen->verdict == v1::VERDICT_OUT_OF_BOUNDS || seen->verdict == v1::VERDICT_DATA_RACE) {
-      return *seen;
-    }
-  }
-  auto task_case = work.reference->Case(PublicSeeds(1)[0], "native", /*keep=*/true);
-  if (auto* made = std::get_if<std::shared_ptr<const TaskCase>>(&task_case)) {
-    VerifyOptions options;
-    options.oracle = work.request.oracle();
-    auto looked = Verifier(std::move(options), work.reference.get(), &work.examiner, &work.roles,
-                           work.cancellation)
-                      .Judge(**made, result.outputs);
-    if (auto* failed = std::get_if<Conclusion>(&looked)) return *failed;
-    const Comparison& compared = std::get<Comparison>(looked);
-    if (compared.verdict != v1::VERDICT_PASSED) {
-      return {v1::VERDICT_DATA_RACE,
-              absl::StrCat("right when threads run in one order, wrong in a random one (a missing "
-                           "barrier, or a race between blocks): ",
-                           compared.reason),
-              compared.mismatch};
-    }
-  }
-  for (const std::string& note : Notes(result.findings)) {
-    work.report.mutable_verify()->add_notes(note);
-  }
-  if (result.work.has_value()) *work.report.mutable_work() = *result.work;
-  return Conclusion();
-}
-
-void Evaluator::Diagnose(Work& work) const {
-  auto ran = RunCounted(work);
-  auto* result = std::get_if<RunResult>(&ran);
-  if (result == nullptr) return;
-  for (const DeviceFinding& finding : result->findings) {
-    std::string kind = finding.kind;
-    std::replace(kind.begin(), kind.end(), '_', ' ');
-    work.report.mutable_verify()->add_notes(absl::StrCat(kind, ": ", Words(finding)));
-  }
+  DiagnoseCounted(counted, work.report.mutable_verify());
+  return verified;
 }
 
 }  // namespace kmosaic

@@ -91,15 +91,13 @@ class Evaluator {
   Candidate::Options CandidateOptions(const Work& work, const std::string& artifact) const;
   std::unique_ptr<Reference> MakeReference(Work& work,
                                            const std::map<std::string, int64_t>& fixed) const;
-  // NO_CUSTOM_KERNEL when the solution gives right outputs also where none of its kernels runs
-  // (the emulated device can leave them out).
-  struct Conclusion CheckAblated(Work& work, const std::string& artifact) const;
-  // Runs once more with counting, which also checks every access exactly.
-  struct Conclusion Count(Work& work) const;
-  // After a wrong output: notes on what the check of every access sees.
-  void Diagnose(Work& work) const;
-  // One call on the first public seed, counted, with threads in a random order.
-  std::variant<RunResult, struct Conclusion> RunCounted(Work& work) const;
+  // NO_CUSTOM_KERNEL when the solution gives right outputs also where none of its kernels runs.
+  struct Conclusion CheckWithoutKernels(Work& work, const std::string& artifact) const;
+  // Emulated device: once more with counting. What `verified` becomes by it; after a wrong output,
+  // notes.
+  struct Conclusion CheckEveryAccess(Work& work, const struct Conclusion& verified) const;
+  // Judges single calls by the request's oracle.
+  class Verifier JudgeOf(Work& work) const;
   struct Conclusion CheckWithNvcc(Work& work) const;
 
   const Options options_;

@@ -37,6 +37,7 @@ from harness import (
     device_kernels,
     device_memory,
     errors,
+    launch_gate,
     program,
     timing,
     wire,
@@ -60,6 +61,9 @@ class Device(Protocol):
 
     def entry(self, library: str, name: str) -> Callable[..., Any]: ...
 
+    def loading(self, library: str) -> None:
+        """A library of the solution is about to be used."""
+
     def stream(self) -> int: ...
 
     def before_run(self, shapes: list[dict[str, Any]] | None) -> None:
@@ -74,6 +78,11 @@ class Device(Protocol):
         """UNSUPPORTED (timing.NoTimes) where there is no time to take."""
 
     def notes(self) -> list[str]: ...
+
+    def launches(self) -> int | None:
+        """Kernels that the solution's libraries launched: in the last call, or on a GPU since
+        they were loaded (a graph that was recorded once runs again without them). None: not
+        known."""
 
     def work(self) -> dict[str, int] | None: ...
 
@@ -102,6 +111,9 @@ class EmulatedDevice:
         entry: Callable[..., Any] = self._emulation.raw_entry(library, name)
         return entry
 
+    def loading(self, library: str) -> None:
+        pass
+
     def stream(self) -> int:
         return 0
 
@@ -120,6 +132,10 @@ class EmulatedDevice:
     def notes(self) -> list[str]:
         return []
 
+    def launches(self) -> int | None:
+        counted: int = self._emulation.counters()["launches"]
+        return counted
+
     def work(self) -> dict[str, int] | None:
         return self._emulation.counters()
 
@@ -130,8 +146,10 @@ class EmulatedDevice:
 class CudaDevice:
     """A real GPU, the one that the environment shows. Made before the solution is imported."""
 
-    def __init__(self, poison: int) -> None:
+    def __init__(self, poison: int, ablated: bool) -> None:
         self._poison = poison
+        self._ablated = ablated
+        self._gates: list[launch_gate.LaunchGate] = []
         self.driver = device_kernels.Driver()
         torch.cuda.synchronize()  # makes the context
         self._kernels = device_kernels.load_kernels(self.driver)
@@ -157,8 +175,15 @@ class CudaDevice:
             tensor.view(-1).view(torch.uint8).fill_(self._poison)
 
     def entry(self, library: str, name: str) -> Callable[..., Any]:
+        self.loading(library)
         entry: Callable[..., Any] = ctypes.CDLL(library)[name]
         return entry
+
+    def loading(self, library: str) -> None:
+        gate = launch_gate.LaunchGate(library)
+        if self._ablated:
+            gate.close()
+        self._gates.append(gate)
 
     def stream(self) -> int:
         return int(torch.cuda.current_stream().cuda_stream)
@@ -183,6 +208,9 @@ class CudaDevice:
     def notes(self) -> list[str]:
         return [] if self._kernels is not None else [device_kernels.WITHOUT_KERNELS]
 
+    def launches(self) -> int | None:
+        return launch_gate.total(self._gates)
+
     def work(self) -> dict[str, int] | None:
         return None
 
@@ -194,9 +222,9 @@ class GpuUnusable(Exception):
     """Before any program had a part in it."""
 
 
-def _gpu(poison: int) -> CudaDevice:
+def _gpu(poison: int, ablated: bool) -> CudaDevice:
     try:
-        return CudaDevice(poison)
+        return CudaDevice(poison, ablated)
     except Exception as error:
         if errors.verdict_of(error, "") == "DEVICE_MEMORY":
             raise
@@ -206,9 +234,10 @@ def _gpu(poison: int) -> CudaDevice:
 class Manifest:
     """What the compile stage left in the artifact folder."""
 
-    def __init__(self, folder: str, device: str) -> None:
+    def __init__(self, folder: str, device: Device, device_name: str) -> None:
         self._folder = folder
         self._device = device
+        self._device_name = device_name
         with open(os.path.join(folder, "manifest.json"), encoding="utf-8") as file:
             self._extensions = json.load(file)["extensions"]
 
@@ -225,7 +254,8 @@ class Manifest:
                 if "error" in extension:
                     raise cpp_extension.build_error(request.name, extension["error"])
                 library = os.path.join(self._folder, extension["library"])
-                return binding.load_extension(library, self._device)
+                self._device.loading(library)
+                return binding.load_extension(library, self._device_name)
         raise RuntimeError(
             f"load_inline of {request.name!r}: these sources are not the ones that the file "
             "gave when it was first imported; they must not differ from run to run"
@@ -260,11 +290,11 @@ class Candidate:
                 self._contexts.enter_context(cuda_on_cpu.emulated())
                 device = EmulatedDevice(message["schedule"], message["poison"], report_fd)
             else:
-                gpu = _gpu(message["poison"])
+                gpu = _gpu(message["poison"], message["schedule"] == "ablated")
                 device = gpu
                 if message["memory"] == "device":
                     self._memory = gpu.driver
-            manifest = Manifest(message["artifact"], message["device"])
+            manifest = Manifest(message["artifact"], device, message["device"])
             if message["contract"] == "cuda":
                 self._solution = _load_entry(message["entry"], manifest, device, init)
                 return {"ok": True}
@@ -302,14 +332,13 @@ class Candidate:
             torch.manual_seed(message["seed"])
             outputs = call()
             device.after_run()
-            work = device.work()
             reply = {
                 "ok": True,
                 "outputs": trees.add("outputs", outputs),
                 "inputs_after": trees.add("inputs-after", placed),
                 "aliases": _aliases(outputs, placed),
-                "launches": None if work is None else work.get("launches", 0),
-                "work": work,
+                "launches": device.launches(),
+                "work": device.work(),
                 "findings": device.findings(),
             }
             del outputs, placed, weights, call

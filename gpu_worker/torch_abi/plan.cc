@@ -65,6 +65,46 @@ std::vector<std::string> NvccCompile(const LightToolkit& toolkit, std::string_vi
   return command;
 }
 
+// Sends the library's launches, and what could find them by name, through its gate.
+void AppendGateWraps(std::vector<std::string>* command) {
+  static constexpr std::string_view kLaunches[] = {
+      "cudaLaunchKernel",          "__cudaLaunchKernel", "cudaLaunchCooperativeKernel",
+      "cudaLaunchKernelExC",       "cudaGraphLaunch",    "cuLaunchKernel",
+      "cuLaunchCooperativeKernel", "cuLaunchKernelEx",   "cuGraphLaunch"};
+  static constexpr std::string_view kLookups[] = {"dlsym", "cudaGetDriverEntryPoint",
+                                                  "cudaGetDriverEntryPointByVersion",
+                                                  "cuGetProcAddress_v2"};
+  std::string wraps;
+  for (std::string_view name : kLaunches) {
+    const std::string symbol(name);
+    absl::StrAppend(&wraps, "--wrap=", symbol, ",--wrap=", symbol, "_ptsz,");
+  }
+  for (std::string_view name : kLookups) {
+    absl::StrAppend(&wraps, "--wrap=", std::string(name), ",");
+  }
+  wraps.pop_back();
+  Append(command, {"-Xlinker", wraps});
+}
+
+// Of the folder of the headers, whose digest every artifact's key holds.
+std::string GateSource(const LightToolkit& toolkit) {
+  return toolkit.torch_headers + "/kmosaic_torch/launch_gate.c";
+}
+
+std::vector<std::string> CompileGate(const LightToolkit& toolkit) {
+  return {toolkit.host_compiler,
+          "-x",
+          "c",
+          "-O2",
+          "-w",
+          "-fPIC",
+          "-fvisibility=hidden",
+          "-c",
+          GateSource(toolkit),
+          "-o",
+          "launch_gate.o"};
+}
+
 std::vector<std::string> NvccLink(const LightToolkit& toolkit, std::string_view arch,
                                   const std::vector<std::string>& objects,
                                   const std::vector<std::string>& libraries,
@@ -74,8 +114,10 @@ std::vector<std::string> NvccLink(const LightToolkit& toolkit, std::string_view 
   Append(&command,
          {absl::StrCat("-arch=", std::string(arch)), "-shared", "-cudart=shared", "-o", output});
   Append(&command, objects);
+  command.push_back("launch_gate.o");
   command.push_back("-L" + toolkit.library);
   Append(&command, libraries);
+  AppendGateWraps(&command);
   return command;
 }
 
@@ -140,6 +182,7 @@ absl::StatusOr<BuildPlan> PlanLight(const ExtensionSource& source, const LightTo
     plan.commands.push_back(std::move(command));
     objects.push_back("main.o");
   }
+  plan.commands.push_back(CompileGate(toolkit));
   plan.output = "extension.so";
   plan.commands.push_back(
       NvccLink(toolkit, arch, objects, KeptLibraries(source.ldflags), plan.output));
@@ -154,11 +197,12 @@ absl::StatusOr<BuildPlan> PlanLightCuda(std::string_view source, const LightTool
   BuildPlan plan;
   plan.files.push_back({"kernel.cu", std::string(source)});
   std::vector<std::string> command = {toolkit.nvcc, "-ccbin", toolkit.host_compiler};
-  Append(&command,
-         {absl::StrCat("-arch=", std::string(arch)), "-O3", "-w", "-std=c++17",
-          "--expt-relaxed-constexpr", "-shared", "-cudart=shared", "-Xcompiler", "-fPIC",
-          "-I" + toolkit.include, "-L" + toolkit.library, "kernel.cu", "-o", "extension.so"});
-  plan.commands.push_back(std::move(command));
+  Append(&command, {absl::StrCat("-arch=", std::string(arch)), "-O3", "-w", "-std=c++17",
+                    "--expt-relaxed-constexpr", "-shared", "-cudart=shared", "-Xcompiler", "-fPIC",
+                    "-I" + toolkit.include, "-L" + toolkit.library, "kernel.cu", "launch_gate.o",
+                    "-o", "extension.so"});
+  AppendGateWraps(&command);
+  plan.commands = {CompileGate(toolkit), std::move(command)};
   plan.output = "extension.so";
   plan.readable = Readable(toolkit);
   return plan;

@@ -22,7 +22,7 @@ TEST_CASE("an extension is two compiles side by side and a link") {
   source.ldflags = {"-lcublas", "-L/somewhere", "-Wl,-rpath,/x"};
   const auto plan = PlanLight(source, kToolkit, "sm_90a");
   REQUIRE(plan.ok());
-  REQUIRE(plan->commands.size() == 3);
+  REQUIRE(plan->commands.size() == 4);
   CHECK(plan->parallel);
   CHECK(plan->output == "extension.so");
   const std::string compile = absl::StrJoin(plan->commands[0], " ");
@@ -30,7 +30,10 @@ TEST_CASE("an extension is two compiles side by side and a link") {
   CHECK(compile.find("--use_fast_math") != std::string::npos);
   CHECK(compile.find("-DX=1") != std::string::npos);
   CHECK(compile.find("gencode") == std::string::npos);
-  const std::string link = absl::StrJoin(plan->commands[2], " ");
+  CHECK(absl::StrJoin(plan->commands[2], " ").find("launch_gate.c") != std::string::npos);
+  const std::string link = absl::StrJoin(plan->commands[3], " ");
+  CHECK(link.find("--wrap=cudaLaunchKernel,") != std::string::npos);
+  CHECK(link.find("launch_gate.o") != std::string::npos);
   CHECK(link.find("-lcublas") != std::string::npos);
   CHECK(link.find("somewhere") == std::string::npos);
   CHECK(link.find("rpath") == std::string::npos);
