@@ -87,6 +87,7 @@ Conclusion Candidate::Load(const Parcel& init) {
                   {"entry", entry},
                   {"init", init.node},
                   {"weight_seed", options_.weight_seed},
+                  {"weights_on", options_.weights_on},
                   {"device", options_.device},
                   {"memory", BlockMemoryName(options_.memory)},
                   {"schedule", options_.schedule},

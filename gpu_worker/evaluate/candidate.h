@@ -45,6 +45,7 @@ class Candidate {
     BlockMemory memory = BlockMemory::kHost;
     std::string artifact;  // directory
     uint64_t weight_seed = 0;
+    std::string weights_on = "cpu";  // as TaskShape's
     // Order in which the emulated device runs threads: forward, reverse, random:SEED.
     std::string schedule = "forward";
     // What fresh memory is filled with.

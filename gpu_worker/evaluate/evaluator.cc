@@ -85,6 +85,13 @@ bool MayComeFromOrder(v1::Verdict verdict) {
          verdict == v1::VERDICT_NONDETERMINISTIC;
 }
 
+// Where weights that the reference does not have may be behind it.
+bool MayComeFromWeights(v1::Verdict verdict) {
+  return verdict == v1::VERDICT_WRONG_OUTPUT || verdict == v1::VERDICT_NONDETERMINISTIC ||
+         verdict == v1::VERDICT_RUNTIME_ERROR || verdict == v1::VERDICT_LOAD_ERROR ||
+         verdict == v1::VERDICT_WRONG_LAYOUT;
+}
+
 // Where an extension that does not compile explains it: the exception of its load_inline, a
 // name that was therefore never bound, or plain torch in place of it.
 bool MayComeFromFailedBuild(v1::Verdict verdict) {
@@ -111,6 +118,7 @@ struct Evaluator::Work {
   v1::EvaluationReport report;
   double scale = 1;
   bool is_entry = false;
+  bool weights_on_cpu = false;
   std::unique_ptr<Reference> reference;
   // Sizes that the reference keeps at these values.
   std::map<std::string, int64_t> fixed;
@@ -404,6 +412,7 @@ std::unique_ptr<Reference> Evaluator::MakeReference(
   options.memory = options_.examiner->memory();
   options.scale = work.scale;
   options.weight_seed = kWeightSeed;
+  options.weights_on_cpu = work.weights_on_cpu;
   options.want_parameters = work.is_entry;
   options.torch = options_.torch;
   options.limits = options_.limits;
@@ -412,6 +421,22 @@ std::unique_ptr<Reference> Evaluator::MakeReference(
 }
 
 Conclusion Evaluator::Verify(Work& work, const std::string& artifact) const {
+  Conclusion first = VerifyWithShapes(work, artifact);
+  if (!MayComeFromWeights(first.verdict) || work.cancelled()) return first;
+  auto shape = work.reference->Shape();
+  auto* task = std::get_if<std::shared_ptr<const TaskShape>>(&shape);
+  if (task == nullptr || (*task)->weights_on == "cpu") return first;
+  // A constructor may ask for the CPU where the reference's takes what it is given.
+  work.weights_on_cpu = true;
+  work.reference = MakeReference(work, work.fixed);
+  work.report.clear_verify();
+  work.report.mutable_verify()->add_notes(
+      absl::StrCat("with weights drawn on the GPU: ", VerdictName(first.verdict),
+                   "; so judged with weights of the CPU's generator"));
+  return VerifyWithShapes(work, artifact);
+}
+
+Conclusion Evaluator::VerifyWithShapes(Work& work, const std::string& artifact) const {
   Conclusion first = VerifyAtShapes(work, artifact);
   if (work.scale < 1 && first.degenerate && !work.cancelled()) {
     return VerifyLarger(work, artifact, first);
@@ -534,6 +559,10 @@ Candidate::Options Evaluator::CandidateOptions(const Work& work,
   options.memory = options_.examiner->memory();
   options.artifact = artifact;
   options.weight_seed = kWeightSeed;
+  auto shape = work.reference->Shape();
+  if (auto* task = std::get_if<std::shared_ptr<const TaskShape>>(&shape)) {
+    options.weights_on = (*task)->weights_on;
+  }
   options.limits = options_.limits;
   return options;
 }

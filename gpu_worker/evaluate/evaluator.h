@@ -74,7 +74,11 @@ class Evaluator {
                                                               Device::Purpose purpose) const;
   // Waits for the memory that the task is estimated to need; before any lock of the device.
   absl::StatusOr<MemoryAdmission::Permit> AdmitToMemory(Work& work) const;
+  // Once more with weights from the CPU where those of the GPU may be why it failed.
   struct Conclusion Verify(Work& work, const std::string& artifact) const;
+  // Once more at sizes that the solution holds as numbers, or larger ones where nothing is told
+  // apart.
+  struct Conclusion VerifyWithShapes(Work& work, const std::string& artifact) const;
   // After `first`, a degenerate INVALID_TASK at reduced shapes: larger ones, or whose fault
   // it is.
   struct Conclusion VerifyLarger(Work& work, const std::string& artifact,

@@ -143,6 +143,7 @@ Reference::Reference(Options options, RoleStarter* starter, ReferenceCache* cach
                    {"torch", options_.torch}};
   for (const auto& [name, value] : options_.oracle.scaled_shapes())
     identity["scaled"][name] = value;
+  if (options_.weights_on_cpu) identity["weights_on"] = "cpu";
   key_ = Sha256Hex(Dump(identity));
 }
 
@@ -168,6 +169,10 @@ std::optional<Conclusion> Reference::EnsureLoaded() {
   if (!started.ok()) return ConcludeMachine(Annotate(started.status(), "reference process"));
   role_ = *std::move(started);
   on_cancel_ = cancellation_->OnCancel([role = role_.get()] { role->Kill(); });
+  // What was decided once holds: it goes by the time that construction took.
+  std::string weights_on = shape_ != nullptr         ? shape_->weights_on
+                           : options_.weights_on_cpu ? "cpu"
+                                                     : "auto";
   json scaled = json::object();
   for (const auto& [name, value] : options_.oracle.scaled_shapes()) scaled[name] = value;
   auto reply = Call({{"op", "load"},
@@ -176,7 +181,8 @@ std::optional<Conclusion> Reference::EnsureLoaded() {
                      {"memory", BlockMemoryName(options_.memory)},
                      {"scale", options_.scale},
                      {"scaled_shapes", scaled},
-                     {"weight_seed", options_.weight_seed}},
+                     {"weight_seed", options_.weight_seed},
+                     {"weights_on", weights_on}},
                     "being loaded", options_.limits.reference_load);
   if (auto* failed = std::get_if<Conclusion>(&reply)) return *failed;
   const Frame& frame = std::get<Frame>(reply);
@@ -190,6 +196,7 @@ std::optional<Conclusion> Reference::EnsureLoaded() {
   shape->sizes = Integers(frame.message, "sizes");
   shape->families = Strings(frame.message, "families");
   shape->notes = Strings(frame.message, "notes");
+  if (Text(frame.message, "weights_on") == "cuda") shape->weights_on = "cuda";
   shape->multiply_adds = Unsigned(frame.message, "multiply_adds");
   shape->parameter_bytes = Unsigned(frame.message, "parameter_bytes");
   // What a reference says, but no more than could be sent.

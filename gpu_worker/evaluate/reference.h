@@ -35,6 +35,8 @@ struct TaskShape {
   uint64_t parameter_bytes = 0;
   // Of the inputs and outputs of one call.
   uint64_t case_bytes = 0;
+  // Whose random generator gives a constructor its weights: "cpu" or "cuda".
+  std::string weights_on = "cpu";
 };
 
 // One set of inputs with the expected outputs.
@@ -86,6 +88,8 @@ class Reference {
     BlockMemory memory = BlockMemory::kHost;
     double scale = 1;
     uint64_t weight_seed = 0;
+    // Weights come from the CPU's generator even where that is slow.
+    bool weights_on_cpu = false;
     bool want_parameters = false;
     std::string torch;  // version, for the cache's key
     EvaluationLimits limits;

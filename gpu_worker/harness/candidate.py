@@ -1,9 +1,10 @@
 """The role that runs a solution. It never holds the reference's source or its outputs.
 
 {"op": "load", "contract": "modelnew" | "cuda", "source", "artifact", "entry" | null,
-"init": node, "weight_seed", "device", "memory", "schedule", "poison"} with descriptors [init tree,
-report memfd]; answer {"ok": true} or {"ok": false, "verdict", "error"}. "memory" says where the
-other trees lie: "host" (memfds) or "device" (device_memory.py).
+"init": node, "weight_seed", "weights_on": "cpu" | "cuda", "device", "memory", "schedule",
+"poison"} with descriptors [init tree, report memfd]; answer {"ok": true} or {"ok": false,
+"verdict", "error"}. "memory" says where the other trees lie: "host" (memfds) or "device"
+(device_memory.py).
 
 {"op": "run", "inputs": node, "outputs": [{"dtype", "shape"}] | null, "parameters": node |
 null, "seed"} with descriptors [inputs tree, parameters tree if not null]; answer {"ok": true,
@@ -305,7 +306,8 @@ class Candidate:
             if model_class is None:
                 return _refused("LOAD_ERROR", "the file defines no class ModelNew")
             torch.manual_seed(message["weight_seed"])
-            model = model_class(*[_placed(v, device) for v in init])
+            with program.drawing_on(message["weights_on"]):
+                model = model_class(*[_placed(v, device) for v in init])
             self._solution = _Solution(device, _model_binder(model, device), path)
             return {"ok": True}
         except GpuUnusable as error:

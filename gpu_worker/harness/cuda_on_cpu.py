@@ -153,8 +153,13 @@ def _properties(_device: object = None) -> types.SimpleNamespace:
     )
 
 
-def _nothing(*_args: object, **_kwargs: object) -> None:
-    return None
+def _nothing() -> Callable[..., None]:
+    """A function of its own each time: torch.compile takes two names for one as a mistake."""
+
+    def nothing(*_args: object, **_kwargs: object) -> None:
+        return None
+
+    return nothing
 
 
 def _stand_ins() -> dict[str, object]:
@@ -162,20 +167,20 @@ def _stand_ins() -> dict[str, object]:
     return {
         "is_available": lambda: True,
         "is_initialized": lambda: True,
-        "init": _nothing,
-        "_lazy_init": _nothing,
+        "init": _nothing(),
+        "_lazy_init": _nothing(),
         "device_count": lambda: 1,
         "current_device": lambda: 0,
-        "set_device": _nothing,
+        "set_device": _nothing(),
         "get_device_name": lambda _device=None: _properties().name,
         "get_device_capability": lambda _device=None: _CAPABILITY,
         "get_device_properties": _properties,
         "get_arch_list": lambda: ["sm_90"],
         "is_bf16_supported": lambda *_args, **_kwargs: True,
-        "synchronize": _nothing,
-        "empty_cache": _nothing,
-        "ipc_collect": _nothing,
-        "reset_peak_memory_stats": _nothing,
+        "synchronize": _nothing(),
+        "empty_cache": _nothing(),
+        "ipc_collect": _nothing(),
+        "reset_peak_memory_stats": _nothing(),
         "memory_allocated": lambda _device=None: 0,
         "max_memory_allocated": lambda _device=None: 0,
         "memory_reserved": lambda _device=None: 0,
@@ -186,7 +191,7 @@ def _stand_ins() -> dict[str, object]:
         "current_stream": lambda _device=None: stream,
         "default_stream": lambda _device=None: stream,
         "stream": lambda _stream=None: contextlib.nullcontext(),
-        "set_stream": _nothing,
+        "set_stream": _nothing(),
         "device": lambda _device=None: contextlib.nullcontext(),
         "device_of": lambda _tensor=None: contextlib.nullcontext(),
         "_exchange_device": lambda _device: 0,

@@ -10,6 +10,8 @@ import tempfile
 import types
 from dataclasses import dataclass
 
+import torch
+
 # The folders of the files, which tracebacks and inspect read for as long as the process lives.
 # A role in a sandbox ends without this; its /tmp ends with it.
 _folders = contextlib.ExitStack()
@@ -45,6 +47,12 @@ def load(source: str, name: str) -> Program:
     except BaseException as error:  # SystemExit and KeyboardInterrupt are the program's too
         raise LoadFailed(path) from error
     return Program(module, path)
+
+
+def drawing_on(device: str) -> contextlib.AbstractContextManager[object]:
+    """Inside, tensors without a device of their own, weights among them, are made on `device`;
+    "cpu" leaves all as it is."""
+    return contextlib.nullcontext() if device == "cpu" else torch.device(device)
 
 
 def cause(error: LoadFailed) -> BaseException:

@@ -1,9 +1,10 @@
 """The role that runs a task's reference program. Untrusted like any other program.
 
-{"op": "load", "source", "device", "memory", "scale", "scaled_shapes", "weight_seed"}; answer
-{"ok": true, "init": node, "shapes": {name: value} (those reduced), "sizes": {name: value}
-(all, as the source has them), "families": [...], "notes": [...], "multiply_adds" (of one call),
-"parameter_bytes", "case_bytes" (of inputs and outputs)} with descriptors [init tree], or
+{"op": "load", "source", "device", "memory", "scale", "scaled_shapes", "weight_seed", "weights_on":
+"cpu" | "cuda" | "auto" (the GPU where constructing the model on the CPU takes long)}; answer {"ok":
+true, "weights_on": "cpu" | "cuda", "init": node, "shapes": {name: value} (those reduced), "sizes":
+{name: value} (all, as the source has them), "families": [...], "notes": [...], "multiply_adds" (of
+one call), "parameter_bytes", "case_bytes" (of inputs and outputs)} with descriptors [init tree], or
 {"ok": false, "verdict": "INVALID_TASK" | "UNSUPPORTED" | "DEVICE_MEMORY", "error"}. "memory" says
 where the trees of cases lie: "host" (memfds) or "device" (device_memory.py).
 
@@ -61,6 +62,10 @@ SEARCH_SECONDS = 40.0
 # libraries few fast kernels.
 QUICK_SECONDS = 0.05
 
+# A constructor that takes longer draws its weights on the GPU: the CPU's generator gives some 10^8
+# numbers a second, and each process of an evaluation constructs its model.
+SLOW_CONSTRUCTION_SECONDS = 0.5
+
 _NEVER = float("inf")
 
 # Calls that tell what launching alone takes.
@@ -85,6 +90,7 @@ class Instance:
     loaded: program.Program
     init: list[Any]
     model: torch.nn.Module
+    weights_on: str  # "cpu" or "cuda": whose generator gave them
     cost: measure.Measure
     case_bytes: int
 
@@ -105,6 +111,7 @@ class Reference:
         self._buffers: list[tuple[torch.Tensor, torch.Tensor]] = []
         self._device = "emulated"
         self._memory = "host"
+        self._weights_on = "cpu"
         self._path: str | None = None
         self._driver: device_kernels.Driver | None = None
         self._session: timing.Session | None = None
@@ -120,6 +127,7 @@ class Reference:
         else:
             self._driver = device_kernels.Driver()
             self._quick = QUICK_SECONDS
+            self._weights_on = message["weights_on"]
         notes: list[str] = []
         try:
             sizes = shapes.Sizes(message["source"])
@@ -128,6 +136,8 @@ class Reference:
             self._buffers = [(b, b.clone()) for b in instance.model.buffers()]
             writer = wire.TreeWriter(wire.FileStorage("init"))
             node = writer.encode(instance.init)
+            if instance.weights_on != "cpu":
+                notes.append("weights are drawn on the GPU, since the CPU takes long for them")
             reply = {
                 "ok": True,
                 "init": node,
@@ -137,6 +147,7 @@ class Reference:
                 "notes": notes,
                 "multiply_adds": instance.cost.multiply_adds,
                 "case_bytes": instance.case_bytes,
+                "weights_on": instance.weights_on,
                 "parameter_bytes": sum(
                     tensor.numel() * tensor.element_size()
                     for tensor in instance.model.state_dict().values()
@@ -190,7 +201,7 @@ class Reference:
             if not hasattr(module, name):
                 raise InvalidTask(f"the reference program defines no {name}")
         init = _sequence(module.get_init_inputs(), "get_init_inputs")
-        model = self._model(module, init, weight_seed)
+        model, weights_on = self._first_model(module, init, weight_seed)
         before = [(b, b.clone()) for b in model.buffers()]
         torch.manual_seed(0)
         inputs = self._inputs(module)
@@ -201,11 +212,30 @@ class Reference:
         if next(timing.leaves(result), None) is None:
             raise InvalidTask("forward returned no tensor")
         case_bytes = _bytes(inputs) + _bytes(result)
-        return Instance(loaded, init, model, cost, case_bytes)
+        return Instance(loaded, init, model, weights_on, cost, case_bytes)
 
-    def _model(self, module: Any, init: list[Any], weight_seed: int) -> torch.nn.Module:
+    def _first_model(
+        self, module: Any, init: list[Any], weight_seed: int
+    ) -> tuple[torch.nn.Module, str]:
+        """With what its weights are drawn on."""
+        if self._weights_on != "auto":
+            return self._model(module, init, weight_seed, self._weights_on), self._weights_on
+        started = time.monotonic()
+        model = self._model(module, init, weight_seed, "cpu")
+        if time.monotonic() - started > SLOW_CONSTRUCTION_SECONDS:
+            try:
+                return self._model(module, init, weight_seed, "cuda"), "cuda"
+            except Exception as error:  # it mixes in what only a CPU has
+                if errors.verdict_of(error, "") == "DEVICE_MEMORY":
+                    raise
+        return model, "cpu"
+
+    def _model(
+        self, module: Any, init: list[Any], weight_seed: int, weights_on: str
+    ) -> torch.nn.Module:
         torch.manual_seed(weight_seed)
-        model = module.Model(*copy.deepcopy(init))
+        with program.drawing_on(weights_on):
+            model = module.Model(*copy.deepcopy(init))
         if not isinstance(model, torch.nn.Module):
             raise InvalidTask("Model is no torch.nn.Module")
         if self._device == "cuda":
@@ -221,7 +251,8 @@ class Reference:
         assert self._instance is not None
         kept = self._instance, self._model64, self._buffers
         instance = self._instance
-        model = self._model(instance.loaded.module, instance.init, weight_seed)
+        module, on = instance.loaded.module, instance.weights_on
+        model = self._model(module, instance.init, weight_seed, on)
         self._instance = replace(instance, model=model)
         self._model64 = None
         self._buffers = [(b, b.clone()) for b in model.buffers()]

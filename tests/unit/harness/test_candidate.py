@@ -78,6 +78,7 @@ class Loaded:
             "artifact": str(self.folder),
             "entry": {"prototype": PROTOTYPE, "bindings": BINDINGS},
             "weight_seed": 5,
+            "weights_on": "cpu",
             "device": "emulated",
             "memory": "host",
             "schedule": "reverse",

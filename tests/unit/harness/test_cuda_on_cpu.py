@@ -73,3 +73,11 @@ def test_nothing_stays_behind() -> None:
         assert torch.cuda.is_available is not before[0]
     assert (torch.cuda.is_available, torch.Generator, torch.backends.cudnn.is_acceptable) == before
     assert str(torch.ones(1).device) == "cpu"
+
+
+def test_torch_compiles_parts_can_be_imported() -> None:
+    """As libraries of models do when they are imported: it makes a table of torch's functions."""
+    with cuda_on_cpu.emulated():
+        from torch._dynamo import trace_rules
+
+        assert trace_rules.get_torch_obj_rule_map()

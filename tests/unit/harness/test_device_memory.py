@@ -108,7 +108,7 @@ def test_a_reference_that_returns_its_own_buffer_gives_what_it_was_then(
 ) -> None:
     role = reference.Reference()
     message = {"source": BUFFER, "device": "emulated", "memory": "device", "scale": 1.0}
-    reply, _ = role.load({**message, "scaled_shapes": {}, "weight_seed": 1})
+    reply, _ = role.load({**message, "scaled_shapes": {}, "weight_seed": 1, "weights_on": "auto"})
     assert reply["ok"], reply
     role._driver = driver
     reply, blocks = role.case({"seed": 3, "family": "native", "want_parameters": True})

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -37,6 +38,7 @@ class Loaded:
                 "scale": scale,
                 "scaled_shapes": scaled or {},
                 "weight_seed": 7,
+                "weights_on": "auto",
             }
         )
         self.reply = reply
@@ -270,3 +272,30 @@ def test_where_float64_is_slow_it_is_for_the_cases_that_need_it(load: Load) -> N
     assert again["expected64"] is None
     assert again["notes"] == ["expected values in float64 for the public seeds only: it is slow"]
     assert loaded.case(seed=3, float64="always")["expected64"] is not None
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_weights_of_a_slow_constructor_are_drawn_on_the_gpu_where_that_works(
+    monkeypatch: pytest.MonkeyPatch, works: bool
+) -> None:
+    loaded = Loaded(LINEAR)
+    assert loaded.reply["weights_on"] == "cpu"
+    drawn: list[str] = []
+
+    def drawing_on(device: str) -> contextlib.AbstractContextManager[object]:
+        drawn.append(device)
+        if device == "cuda" and not works:
+            raise TypeError("numpy needs the CPU")
+        return contextlib.nullcontext()
+
+    monkeypatch.setattr("harness.program.drawing_on", drawing_on)
+    monkeypatch.setattr(reference, "SLOW_CONSTRUCTION_SECONDS", -1.0)
+    loaded.role._weights_on = "auto"
+    instance = loaded.role._instance
+    assert instance is not None
+    module, init = instance.loaded.module, instance.init
+    _, weights_on = loaded.role._first_model(module, init, 7)
+    assert drawn == ["cpu", "cuda"]
+    assert weights_on == ("cuda" if works else "cpu")
+    loaded.role._weights_on = "cpu"  # as the daemon has decided
+    assert loaded.role._first_model(module, init, 7)[1] == "cpu"

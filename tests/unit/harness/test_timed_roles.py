@@ -31,7 +31,7 @@ SOLUTION = REFERENCE.replace("class Model(", "class ModelNew(")
 class StandIn:
     """candidate.Device without a GPU."""
 
-    def __init__(self, poison: int) -> None:
+    def __init__(self, poison: int, ablated: bool) -> None:
         self.fake = FakeClock()
 
     def place(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -44,6 +44,8 @@ class StandIn:
 
     def entry(self, library: str, name: str) -> Callable[..., Any]:
         raise NotImplementedError
+
+    def loading(self, library: str) -> None: ...
 
     def stream(self) -> int:
         return 0
@@ -59,6 +61,9 @@ class StandIn:
 
     def notes(self) -> list[str]:
         return ["stand-in"]
+
+    def launches(self) -> int | None:
+        return None
 
     def work(self) -> dict[str, int] | None:
         return None
@@ -78,6 +83,7 @@ def solution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[candid
         "artifact": str(tmp_path),
         "entry": None,
         "weight_seed": 42,
+        "weights_on": "cpu",
         "device": "cuda",
         "memory": "host",
         "schedule": "forward",
@@ -101,6 +107,7 @@ def task(monkeypatch: pytest.MonkeyPatch) -> Iterator[reference.Reference]:
         "scale": 1.0,
         "scaled_shapes": {},
         "weight_seed": 42,
+        "weights_on": "auto",
     }
     reply, _ = role.load(message)
     assert reply["ok"], reply
