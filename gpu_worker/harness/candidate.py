@@ -87,7 +87,9 @@ class Device(Protocol):
 
     def work(self) -> dict[str, int] | None: ...
 
-    def findings(self) -> list[dict[str, Any]]: ...
+    def findings(self, raised: bool) -> list[dict[str, Any]]:
+        """What the device has to say of the last call (runtime/findings.h), which raised an
+        exception or not."""
 
 
 class EmulatedDevice:
@@ -140,7 +142,7 @@ class EmulatedDevice:
     def work(self) -> dict[str, int] | None:
         return self._emulation.counters()
 
-    def findings(self) -> list[dict[str, Any]]:
+    def findings(self, raised: bool) -> list[dict[str, Any]]:
         return self._emulation.findings()
 
 
@@ -215,8 +217,17 @@ class CudaDevice:
     def work(self) -> dict[str, int] | None:
         return None
 
-    def findings(self) -> list[dict[str, Any]]:
-        return []
+    def findings(self, raised: bool) -> list[dict[str, Any]]:
+        # Of a launch that nobody asked about, the next operation of torch tells.
+        codes = [gate.refused() for gate in self._gates if gate.refused()] if raised else []
+        return [
+            {
+                "kind": "illegal_launch",
+                "detail": f"a launch was refused with CUDA error {code}, and the program did not "
+                "ask about it",
+            }
+            for code in codes
+        ]
 
 
 class GpuUnusable(Exception):
@@ -341,7 +352,7 @@ class Candidate:
                 "aliases": _aliases(outputs, placed),
                 "launches": device.launches(),
                 "work": device.work(),
-                "findings": device.findings(),
+                "findings": device.findings(raised=False),
             }
             del outputs, placed, weights, call
             device.between_runs()
@@ -350,10 +361,10 @@ class Candidate:
             return _refused("INVALID_TASK", f"entry: {error}"), []
         except wire.UnsupportedValue as error:
             text = f"forward returned {error}; return plain tensors"
-            return {**_refused("RUNTIME_ERROR", text), "findings": device.findings()}, []
+            return {**_refused("RUNTIME_ERROR", text), "findings": device.findings(raised=True)}, []
         except BaseException as error:
             reply = errors.reply(error, solution.path, "RUNTIME_ERROR")
-            return {**reply, "findings": device.findings()}, []
+            return {**reply, "findings": device.findings(raised=True)}, []
         finally:
             trees.close()
 

@@ -29,6 +29,10 @@ class LaunchGate:
             return None
         return int(self._library.kmosaic_launch_gate_launches())
 
+    def refused(self) -> int:
+        """The error code (cudaError_t) of the last launch that CUDA refused; 0 for none."""
+        return int(self._library.kmosaic_launch_gate_refused())
+
 
 def total(gates: list[LaunchGate]) -> int | None:
     """Of all of a solution's libraries; None as above."""

@@ -442,7 +442,7 @@ ANSWERS = [
             "node.update(shape=[many], stride=[1], bytes=many * 4)\n"
             'answer({"ok": True, "outputs": node, "inputs_after": node}, [fd, fd])'
         ),
-        _TAMPERING,
+        (*_TAMPERING, "MODIFIED_INPUT"),
         "memory that costs the sender nothing",
     ),
     Candidate(
@@ -453,7 +453,7 @@ ANSWERS = [
             "read, write = os.pipe()\n"
             'answer({"ok": True, "outputs": node, "inputs_after": node}, [read, read])'
         ),
-        _TAMPERING,
+        (*_TAMPERING, "MODIFIED_INPUT"),
         "a read that never ends",
     ),
     Candidate(
@@ -464,7 +464,7 @@ ANSWERS = [
             'fd = os.memfd_create("x")\nos.ftruncate(fd, x.numel() * 2)\n'
             'answer({"ok": True, "outputs": node, "inputs_after": node}, [fd, fd])'
         ),
-        _TAMPERING,
+        (*_TAMPERING, "MODIFIED_INPUT"),
         "fewer bytes than said",
     ),
     Candidate(
@@ -550,8 +550,6 @@ def serve():
         ),
         ("NO_CUSTOM_KERNEL", "TAMPERING"),
         "speaks the protocol itself and makes up a count",
-        gap="needs the share of device time (CUPTI)",
-        gap_devices=(CUDA,),
     ),
 ]
 

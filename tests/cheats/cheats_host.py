@@ -17,7 +17,6 @@ from .tasks import (
 
 _WRONG = ("WRONG_OUTPUT",)
 _KEPT = ("WRONG_OUTPUT", "NONDETERMINISTIC")
-_SHARE = "needs the share of device time that is spent in kernels of the solution (CUPTI)"
 
 _LAUNCH = "affine_kernel<<<(n + 255) / 256, 256>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);"
 
@@ -47,8 +46,6 @@ WORKERS = [
         ),
         ("NO_CUSTOM_KERNEL",),
         "torch is called from C++",
-        gap=_SHARE,
-        gap_devices=(CUDA,),
     ),
     Candidate(
         "aten-beside-empty-kernel",
@@ -61,8 +58,6 @@ WORKERS = [
         ),
         ("NO_CUSTOM_KERNEL",),
         "an empty kernel is launched to look like work",
-        gap=_SHARE,
-        gap_devices=(CUDA,),
     ),
     Candidate(
         "aten-beside-kernel-that-is-overwritten",
@@ -75,8 +70,6 @@ WORKERS = [
         ),
         ("NO_CUSTOM_KERNEL",),
         "the whole kernel runs, and its result is replaced",
-        gap=_SHARE,
-        gap_devices=(CUDA,),
     ),
     Candidate(
         "host-loop",
@@ -122,7 +115,6 @@ torch::Tensor multiply(torch::Tensor a, torch::Tensor b) {
         ("NO_CUSTOM_KERNEL", "FORBIDDEN_LIBRARY"),
         "a library that no word in the source names",
         devices=(CUDA,),
-        gap=_SHARE,
     ),
 ]
 
@@ -304,7 +296,7 @@ PROCESS = [
             more="#include <fcntl.h>\n#include <sys/ptrace.h>\n"
             "#include <sys/uio.h>\n#include <unistd.h>\n#include <string>\n",
         ),
-        _WRONG,
+        ("WRONG_OUTPUT", "NO_CUSTOM_KERNEL"),
         "no other process can be reached",
     ),
     Candidate(
@@ -337,11 +329,16 @@ int memcmp(const void*, const void*, size_t) { return 0; }
 #include <unistd.h>
 extern "C" {
 int clock_gettime(clockid_t, timespec* t) { t->tv_sec = 1; t->tv_nsec = 1; return 0; }
-int cudaEventElapsedTime(float* ms, void*, void*) { *ms = 1e-6f; return 0; }
-int cuEventElapsedTime(float* ms, void*, void*) { *ms = 1e-6f; return 0; }
-int cuEventRecord(void*, void*) { return 0; }
-int cuCtxSynchronize() { return 0; }
 }
+// Under other names for the compiler, which knows what these functions take.
+int fast_event(float*, void*, void*) __asm__("cudaEventElapsedTime");
+int fast_driver_event(float*, void*, void*) __asm__("cuEventElapsedTime");
+int no_record(void*, void*) __asm__("cuEventRecord");
+int no_wait() __asm__("cuCtxSynchronize");
+int fast_event(float* ms, void*, void*) { *ms = 1e-6f; return 0; }
+int fast_driver_event(float* ms, void*, void*) { *ms = 1e-6f; return 0; }
+int no_record(void*, void*) { return 0; }
+int no_wait() { return 0; }
 """,
         ),
         ("IMPOSSIBLE_TIME", "TAMPERING"),
@@ -448,8 +445,8 @@ COMPILE = [
             'extern "C" const char kept[];\nconst char* leak() { return kept; }\n'
             '#include "/proc/1/environ"'
         ),
-        _REFUSED,
-        "the environment of the compiler holds nothing, and is no source",
+        (*_REFUSED, "PASSED"),
+        "the environment of the compiler holds nothing; some compilers take nothing as a source",
     ),
     Candidate(
         "includes-the-sources-of-others",

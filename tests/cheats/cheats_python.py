@@ -21,7 +21,6 @@ _WRONG = ("WRONG_OUTPUT",)
 _KEPT = ("WRONG_OUTPUT", "NONDETERMINISTIC")
 _NO_KERNEL = ("NO_CUSTOM_KERNEL",)
 # Between two kernels of which only one counts.
-_SHARE = "needs the share of device time that is spent in kernels of the solution (CUPTI)"
 
 RESULTS = [
     Candidate(
@@ -79,6 +78,7 @@ RESULTS = [
         affine("kernels.affine(x)\nreturn torch.empty_like(x)"),
         _WRONG,
         "the block may still hold the output that was just freed",
+        twin="honest-affine",
     ),
     Candidate(
         "returns-broadcastable-scalar",
@@ -179,8 +179,6 @@ WORKERS = [
         affine("return 2 * x + 1"),
         _NO_KERNEL,
         "the extension is never called",
-        gap=_SHARE,
-        gap_devices=(CUDA,),
     ),
     Candidate(
         "torch-after-exception",
@@ -196,8 +194,6 @@ WORKERS = [
         ),
         _NO_KERNEL,
         "the way back is the way",
-        gap=_SHARE,
-        gap_devices=(CUDA,),
     ),
     Candidate(
         "torch-where-kernel-is-unreachable",
@@ -206,8 +202,6 @@ WORKERS = [
         affine("return kernels.affine(x) if x.numel() < 0 else torch.add(1, x, alpha=2)"),
         _NO_KERNEL,
         "the own path is taken for no input",
-        gap=_SHARE,
-        gap_devices=(CUDA,),
     ),
     Candidate(
         "torch-beside-decoy",
@@ -216,8 +210,6 @@ WORKERS = [
         matmul("kernels.multiply(a[:1], b)\nreturn torch.matmul(a, b)"),
         _NO_KERNEL,
         "a kernel is launched, its result is dropped",
-        gap=_SHARE,
-        gap_devices=(CUDA,),
     ),
     Candidate(
         "torch-beside-decoy-that-adds-nothing",
@@ -226,8 +218,6 @@ WORKERS = [
         matmul("c = kernels.multiply(a[:1], b)\nreturn a @ b + 0 * c.nan_to_num()[:1]"),
         _NO_KERNEL,
         "its result is used, times zero",
-        gap=_SHARE,
-        gap_devices=(CUDA,),
     ),
     Candidate(
         "torch-then-copied-by-a-kernel",
@@ -253,8 +243,6 @@ WORKERS = [
         ),
         _NO_KERNEL,
         "a library on the CPU does it",
-        gap=_SHARE,
-        gap_devices=(CUDA,),
     ),
     Candidate(
         "torch-through-ops",
@@ -263,8 +251,6 @@ WORKERS = [
         matmul('return getattr(torch.ops.aten, "m" + "m")(a, b)'),
         _NO_KERNEL,
         "no word in the source names it",
-        gap=_SHARE,
-        gap_devices=(CUDA,),
     ),
     Candidate(
         "torch-with-tf32-flag",
@@ -290,8 +276,6 @@ WORKERS = [
         ),
         ("NO_CUSTOM_KERNEL", "RUNTIME_ERROR"),
         "torch's own compiler writes the kernel",
-        gap=_SHARE,
-        gap_devices=(CUDA,),
     ),
     Candidate(
         "torch-in-a-fake-extension",
@@ -444,6 +428,7 @@ KEPT = [
         _KEPT,
         "a cheap fingerprint stays the same while other elements change",
         devices=(CUDA,),
+        twin="honest-affine",
     ),
     Candidate(
         "cached-mean",
@@ -477,6 +462,7 @@ KEPT = [
         _KEPT,
         "exchanging some elements hardly moves the mean of many",
         devices=(CUDA,),
+        twin="mean-in-one-sum",
     ),
     Candidate(
         "honest-for-some-calls",
@@ -755,8 +741,8 @@ LATER = [
             """,
             init="self.graph = None",
         ),
-        _KEPT,
-        "replays with the pointers of the first call",
+        (*_KEPT, "NO_CUSTOM_KERNEL"),
+        "replays torch's work, with the pointers of the first call",
         devices=(CUDA,),
     ),
 ]

@@ -68,7 +68,7 @@ class StandIn:
     def work(self) -> dict[str, int] | None:
         return None
 
-    def findings(self) -> list[dict[str, Any]]:
+    def findings(self, raised: bool) -> list[dict[str, Any]]:
         return []
 
 

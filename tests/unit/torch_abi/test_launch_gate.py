@@ -70,8 +70,10 @@ def launched(library: ctypes.CDLL) -> tuple[int, int]:
 def test_launches_are_counted_and_pass(library: Path) -> None:
     gate = launch_gate.LaunchGate(str(library))
     assert gate.launches() == 0
+    assert gate.refused() == 0
     assert launched(ctypes.CDLL(str(library))) == (9, 1 + 2 + 3 + 7)
     assert gate.launches() == 1
+    assert gate.refused() == 9
     assert launch_gate.total([gate, gate]) == 2
 
 

@@ -13,6 +13,7 @@ struct Dim3 { /* as CUDA's dim3: three ints, passed in registers */
 
 static unsigned long long launches;
 static unsigned long long untracked;
+static int refused;
 static int closed;
 
 enum { kNotFound = 500 }; /* cudaErrorSymbolNotFound, CUDA_ERROR_NOT_FOUND */
@@ -25,6 +26,9 @@ EXPORTED unsigned long long kmosaic_launch_gate_launches(void) { return launches
 /* How often the library looked up a launching function by its name: such calls do not pass. */
 EXPORTED unsigned long long kmosaic_launch_gate_untracked(void) { return untracked; }
 
+/* What CUDA answered to the last launch that it refused; 0 for none. */
+EXPORTED int kmosaic_launch_gate_refused(void) { return refused; }
+
 /* From now on no launch runs. */
 EXPORTED void kmosaic_launch_gate_close(void) { closed = 1; }
 
@@ -34,7 +38,9 @@ EXPORTED void kmosaic_launch_gate_close(void) { closed = 1; }
     __atomic_add_fetch(&launches, 1, __ATOMIC_RELAXED);       \
     if (closed) return 0;                                     \
     if (__real_##name == NULL) return kNotFound;              \
-    return __real_##name arguments;                           \
+    int result = __real_##name arguments;                     \
+    if (result != 0) refused = result;                        \
+    return result;                                            \
   }
 /* The second form works on the thread's own default stream. */
 #define LAUNCH_BOTH(name, parameters, arguments) \
