@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "agent_runner/llm/openai_endpoint.h"
+#include "agent_runner/llm/http_endpoint.h"
 #include "agent_runner/llm/replay_endpoint.h"
 #include "common/base/digest.h"
 #include "common/base/status.h"

@@ -1,4 +1,4 @@
-#include "agent_runner/llm/openai_endpoint.h"
+#include "agent_runner/llm/http_endpoint.h"
 
 #include <catch2/catch.hpp>
 #include <cstdlib>

@@ -5,7 +5,7 @@
 #include "absl/strings/match.h"
 #include "agent_runner/llm/chat_reply.h"
 #include "agent_runner/llm/lone_surrogates.h"
-#include "agent_runner/llm/openai_endpoint.h"
+#include "agent_runner/llm/http_endpoint.h"
 #include "agent_runner/llm/retry_after.h"
 #include "agent_runner/llm/sse_parser.h"
 #include "agent_runner/llm/thinking.h"
