@@ -16,7 +16,9 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target) {
   arguments.SetMaxSendMessageSize(kMaxMessageBytes);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+  // Despite its name it only says how long a connection may take to come up: on a loaded machine
+  // longer than the first back-off.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 10'000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 5000);
   // Servers allow a ping every 10 s (rpc/server.cc), with and without calls.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);

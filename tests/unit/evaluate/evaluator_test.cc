@@ -146,6 +146,25 @@ TEST_CASE("a solution is verified beside others and timed alone") {
   CHECK(f.Exclusive() == 2);
 }
 
+TEST_CASE("a solution whose outputs are right without its kernels has none") {
+  Fixture f;
+  f.roles.needs_kernels = false;
+  CHECK(f.Evaluate(v1::ROLE_VERIFY).verdict() == v1::VERDICT_NO_CUSTOM_KERNEL);
+}
+
+TEST_CASE("a solution whose launches are not known is not judged by them") {
+  Fixture f;
+  f.roles.needs_kernels = false;
+  f.roles.candidate = [](const CandidateProcess& p) {
+    CandidateAnswer answer{p.inputs};
+    answer.launches.reset();
+    return answer;
+  };
+  v1::EvaluationReport report = f.Evaluate(v1::ROLE_VERIFY);
+  REQUIRE(report.verdict() == v1::VERDICT_PASSED);
+  CHECK(report.verify().notes(0).find("by their names") != std::string::npos);
+}
+
 TEST_CASE("what was verified is not verified again to be timed") {
   Fixture f;
   REQUIRE(f.Evaluate(v1::ROLE_VERIFY).verdict() == v1::VERDICT_PASSED);

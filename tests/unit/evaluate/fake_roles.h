@@ -71,7 +71,9 @@ class FakeRoles : public RoleStarter {
   std::function<std::vector<float>(const std::vector<float>&)> reference;
   // Overrides the inputs of a family; default: normal numbers from the seed, scaled.
   std::function<std::vector<float>(const std::string& family, uint64_t seed)> inputs;
+  // Where kernels are left out its outputs are zeros, unless something else computes them.
   std::function<CandidateAnswer(const CandidateProcess&)> candidate;
+  bool needs_kernels = true;
   // Of timed calls: number of the call in its process, from 1.
   std::function<FakeTimes(int call)> reference_time = [](int) { return FakeTimes{}; };
   std::function<FakeTimes(int call)> candidate_time = [](int) { return FakeTimes{}; };
