@@ -19,6 +19,7 @@
 #include "cli/program/program.h"
 #include "cli/score/evaluation_flags.h"
 #include "cli/score/score_client.h"
+#include "cli/system/python_module.h"
 #include "cli/taskfiles/task_folder.h"
 #include "cli/tasklint/probes.h"
 
@@ -207,6 +208,41 @@ int Lint(Host& host, const CommandLine& line, const TaskArguments& arguments) {
   return good ? kExitDone : kExitNo;
 }
 
+struct GenerateArguments {
+  std::string out;
+  int count = 100;
+  int seed = 0;
+  std::string families;
+  std::string without;
+  bool list = false;
+};
+
+int Generate(Host& host, const GenerateArguments& arguments) {
+  std::vector<std::string> passed = {absl::StrCat("--count=", arguments.count),
+                                     absl::StrCat("--seed=", arguments.seed),
+                                     absl::StrCat("--families=", arguments.families),
+                                     absl::StrCat("--except=", arguments.without)};
+  if (arguments.list) passed.push_back("--list");
+  if (!arguments.out.empty()) passed.push_back(arguments.out);
+  return RunPythonModule(host, "generate", passed);
+}
+
+void AddGenerateCommand(CLI::App& task, CommandLine& line) {
+  auto arguments = std::make_shared<GenerateArguments>();
+  CLI::App* generate =
+      task.add_subcommand("generate", "Make folders of tasks from families of operators");
+  generate->add_option("FOLDER", arguments->out, "where to write; nothing may be there")
+      ->type_name("");
+  generate->add_option("--count", arguments->count, "how many")->capture_default_str();
+  generate->add_option("--seed", arguments->seed, "same seed, same tasks")->capture_default_str();
+  generate->add_option("--families", arguments->families, "only these, comma-separated");
+  generate->add_option("--except", arguments->without, "not these, comma-separated");
+  generate->add_flag("--list", arguments->list, "print the families and stop");
+  generate->callback([arguments, &line] {
+    line.action = [arguments](Host& host) { return Generate(host, *arguments); };
+  });
+}
+
 }  // namespace
 
 void AddTaskCommands(CLI::App& app, CommandLine& line) {
@@ -231,6 +267,7 @@ void AddTaskCommands(CLI::App& app, CommandLine& line) {
   conversation->callback([arguments, &line] {
     line.action = [arguments, &line](Host& host) { return Conversation(host, line, *arguments); };
   });
+  AddGenerateCommand(*task, line);
   CLI::App* lint = task->add_subcommand("lint", "Check that tasks mean something (docs/tasks.md)");
   lint->add_option("FOLDER", arguments->folders, "task folders")->required()->type_name("");
   lint->add_flag("--static", arguments->only_static, "check the files only; run nothing");

@@ -45,6 +45,7 @@ int RunProgram(const std::vector<std::string>& arguments, Host& host) {
   AddTaskCommands(app, line);
   AddScoreCommand(app, line);
   AddExportCommand(app, line);
+  AddTeacherCommand(app, line);
   AddWorkerCommands(app, line);
   AddDlqCommands(app, line);
   AddStoreCommands(app, line);

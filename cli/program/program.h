@@ -22,6 +22,7 @@ void AddJobCommands(CLI::App& app, CommandLine& line);
 void AddTaskCommands(CLI::App& app, CommandLine& line);
 void AddScoreCommand(CLI::App& app, CommandLine& line);
 void AddExportCommand(CLI::App& app, CommandLine& line);
+void AddTeacherCommand(CLI::App& app, CommandLine& line);
 void AddWorkerCommands(CLI::App& app, CommandLine& line);
 void AddDlqCommands(CLI::App& app, CommandLine& line);
 void AddStoreCommands(CLI::App& app, CommandLine& line);

@@ -16,7 +16,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FLOOR = (3, 9)
-SHIPPED = ("gpu_worker/harness/*.py", "tests/gpu/*.py", "examples/tasks/*/*.py")
+SHIPPED = (
+    "gpu_worker/harness/*.py",
+    "python/kernelmosaic/**/*.py",
+    "tests/gpu/*.py",
+    "examples/tasks/*/*.py",
+)
 # These can be run under FLOOR too, wherever there is such a Python with torch.
 TESTS = ("tests/unit/harness/*.py",)
 

@@ -1,0 +1,1 @@
+"""CUDA source text: kernels with their host functions, in several styles each."""

@@ -1,0 +1,1 @@
+"""Operators: what each computes, in torch, CUDA, mathematics and words."""

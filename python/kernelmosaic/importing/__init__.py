@@ -1,0 +1,1 @@
+"""Makes task folders of other people's problem files."""
