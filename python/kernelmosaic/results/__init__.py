@@ -1,0 +1,1 @@
+"""What exports of jobs say: correctness, fast_p, pass@k, and whether two jobs differ."""
