@@ -287,12 +287,13 @@ class Worker : public WorkerServer {
   // Our own kernels, for the processes that measure.
   static void ShowKernels(ZygoteOptions& zygote) {
     std::error_code error;
-    fs::path kernels = fs::canonical(SharePath("device/measure.fatbin"), error);
+    fs::path kernels = fs::canonical(SharePath("device/kernels.fatbin"), error);
     if (error) {
       LogWarning(
-          "this installation has no kernels of its own (it was built without nvcc): L2 is emptied "
-          "and memory poisoned by operations of torch, and reports say so",
-          {{"path", SharePath("device/measure.fatbin")}});
+          "this installation has no kernels of its own (it was built without nvcc): L2 is emptied, "
+          "memory poisoned and outputs compared by operations of torch, and reports of times say "
+          "so",
+          {{"path", SharePath("device/kernels.fatbin")}});
       return;
     }
     zygote.env.push_back("KMOSAIC_DEVICE_KERNELS=" + kernels.string());

@@ -50,7 +50,7 @@ bundle() {
   cp tests/gpu/*.sh tests/gpu/*.py "$stage/share/kernelmosaic/gpu-test/"
   mkdir "$stage/share/kernelmosaic/gpu-test/cheats"
   cp tests/cheats/*.py "$stage/share/kernelmosaic/gpu-test/cheats/"
-  [ -f "$stage/share/kernelmosaic/device/measure.fatbin" ] ||
+  [ -f "$stage/share/kernelmosaic/device/kernels.fatbin" ] ||
     die "the worker's own kernels were not built: there was no nvcc when cmake ran"
   find "$stage" -name __pycache__ -prune -exec rm -rf {} +
   cp LICENSE README.md "$stage/"

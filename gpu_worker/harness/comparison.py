@@ -1,7 +1,8 @@
 """Compares tensors where they are: gpu_worker/evaluate/comparator.cc in operations of torch.
 
 The formula is that of evaluate/tolerance.h; the constants come from the daemon. What is right is
-known after a few operations; only what is not is looked at in detail.
+known after a few operations, or after two kernels of our own where there are some (fused.py); only
+what is not is looked at in detail.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
+
+from harness import device_kernels, fused
 
 # Numbers that are looked at together: some ten temporaries of float64 each.
 _CHUNK = 1 << 24
@@ -66,11 +69,12 @@ def compare(
     got: torch.Tensor,
     rule: Rule,
     poison: int | None,
+    kernels: device_kernels.Kernels | None = None,
 ) -> Facts:
     """Three tensors of one shape, `expected` and `got` of one dtype. `poison`: the byte that
-    fresh memory was filled with."""
+    fresh memory was filled with. With `kernels` the tensors are on the GPU."""
     if expected.is_floating_point() or expected.is_complex():
-        return _Floating(expected, expected64, got, rule, poison).facts()
+        return _Floating(expected, expected64, got, rule, poison, kernels).facts()
     return _compare_exactly(expected, expected64, got, poison)
 
 
@@ -213,6 +217,7 @@ class _Floating:
         got: torch.Tensor,
         rule: Rule,
         poison: int | None,
+        kernels: device_kernels.Kernels | None,
     ) -> None:
         self._baseline = _numbers(expected)
         self._reference = self._baseline if expected64 is None else _numbers(expected64)
@@ -220,14 +225,24 @@ class _Floating:
         self._got = _numbers(got)
         self._rule = rule
         self._poison = poison
+        self._fused: fused.Comparison | None = None
+        if kernels is not None and fused.takes(self._baseline, self._reference):
+            self._fused = fused.Comparison(
+                kernels, self._reference, self._baseline, self._got, rule.block
+            )
 
     def facts(self) -> Facts:
         field = self._field()
         return self._quick(field) or self._detailed(field)
 
+    def _step(self) -> int:
+        """Numbers of a chunk: whole blocks."""
+        block = self._rule.block
+        return max(block, _CHUNK // block * block)
+
     def _chunks(self) -> Iterator[_Chunk]:
         block = self._rule.block
-        step = max(block, _CHUNK // block * block)
+        step = self._step()
         size = self._got.numel()
         for first in range(0, size, step):
             count = min(step, size - first)
@@ -247,8 +262,16 @@ class _Floating:
     def _zero(self) -> torch.Tensor:
         return torch.zeros((), dtype=torch.float64, device=self._got.device)
 
-    def _field(self) -> _Field:
+    def _sums(self) -> tuple[list[torch.Tensor], list[torch.Tensor], list[float]]:
+        """Of each chunk the root mean squares and the largest errors of its blocks; the sums of
+        the squares of the references, of the baseline's errors and of their excesses, and the
+        count of finite numbers."""
         rule = self._rule
+        if self._fused is not None:
+            rms, error, sums = self._fused.field(rule.unit)
+            rows = self._step() // rule.block
+            firsts = range(0, rms.numel(), rows)
+            return [rms[i : i + rows] for i in firsts], [error[i : i + rows] for i in firsts], sums
         total, total_error, total_excess = self._zero(), self._zero(), self._zero()
         count_all = self._zero()
         block_rms, block_error = [], []
@@ -267,17 +290,23 @@ class _Floating:
             total_error += error.square().sum()
             total_excess += excess.square().sum()
             count_all += count.sum()
-        numbers = max(float(count_all), 1.0)
-        norm = math.sqrt(float(total))
-        global_rms = math.sqrt(float(total) / numbers)
+        sums = [float(total), float(total_error), float(total_excess), float(count_all)]
+        return block_rms, block_error, sums
+
+    def _field(self) -> _Field:
+        rule = self._rule
+        block_rms, block_error, (total, total_error, total_excess, count) = self._sums()
+        numbers = max(count, 1.0)
+        norm = math.sqrt(total)
+        global_rms = math.sqrt(total / numbers)
         own_rms = global_rms
         scale = max(norm, rule.scale_hint * math.sqrt(numbers))
         if rule.scale_hint > global_rms:
             if self._got.numel() < rule.smallest_block:
                 block_rms = [rms.clamp(min=rule.scale_hint) for rms in block_rms]
             global_rms = rule.scale_hint
-        error_floor = 4 * math.sqrt(float(total_excess) / numbers)
-        norm_error = math.sqrt(float(total_error))
+        error_floor = 4 * math.sqrt(total_excess / numbers)
+        norm_error = math.sqrt(total_error)
         baseline_error = norm_error / norm if norm > 0 else 0.0
         if not self._have64:
             error_floor = 4 * rule.baseline_error * own_rms
@@ -297,6 +326,28 @@ class _Floating:
 
     def _quick(self, field: _Field) -> Facts | None:
         """None when something is not finite or not right."""
+        doubtful, zeros_wrong, (squares, zero_squares, worst) = self._check(field)
+        if doubtful or math.sqrt(squares) > field.norm_bound:
+            return None
+        return Facts(
+            worst_ratio=min(worst, _LARGEST_RATIO),
+            zeros_pass=not zeros_wrong and math.sqrt(zero_squares) <= field.norm_bound,
+            baseline_error=field.baseline_error,
+        )
+
+    def _check(self, field: _Field) -> tuple[bool, bool, list[float]]:
+        """Whether something is not finite or not right, whether zeros are wrong somewhere; the
+        sums of the squares of the errors and of those of zeros, and the largest share of its
+        bound that an error takes."""
+        if self._fused is not None:
+            rule = self._rule
+            return self._fused.check(
+                torch.cat(field.block_rms),
+                torch.cat(field.block_error),
+                fused.Bounds(
+                    rule.unit, rule.accumulation, rule.factor, field.global_rms, field.error_floor
+                ),
+            )
         squares, zero_squares, worst = self._zero(), self._zero(), self._zero()
         device = self._got.device
         doubtful = torch.zeros((), dtype=torch.bool, device=device)
@@ -315,13 +366,10 @@ class _Floating:
             zero_squares += zero_error.square().sum()
             zeros_wrong |= (zero_error > tolerance).any()
             worst = torch.maximum(worst, torch.where(error == 0, 0.0, error / tolerance).amax())
-        if bool(doubtful) or math.sqrt(float(squares)) > field.norm_bound:
-            return None
-        zeros_pass = not bool(zeros_wrong) and math.sqrt(float(zero_squares)) <= field.norm_bound
-        return Facts(
-            worst_ratio=min(float(worst), _LARGEST_RATIO),
-            zeros_pass=zeros_pass,
-            baseline_error=field.baseline_error,
+        return (
+            bool(doubtful),
+            bool(zeros_wrong),
+            [float(squares), float(zero_squares), float(worst)],
         )
 
     def _detailed(self, field: _Field) -> Facts:

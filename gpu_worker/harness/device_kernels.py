@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-# Path of the fat binary of device/kernels/measure.cu, from the daemon; unset without one.
+# Path of the fat binary of device/kernels/, from the daemon; unset without one.
 KERNELS_VARIABLE = "KMOSAIC_DEVICE_KERNELS"
 
 # cuda.h
@@ -103,15 +103,23 @@ class Kernels:
     def __init__(self, driver: Driver, image: bytes) -> None:
         self._driver = driver
         self._image = image  # the driver may look at it for as long as the module lives
-        module = ctypes.c_void_p()
-        driver.call("cuModuleLoadData", ctypes.byref(module), image)
-        self._evict = self._function(module, b"kmosaic_evict")
-        self._poison = self._function(module, b"kmosaic_poison")
+        self._module = ctypes.c_void_p()
+        driver.call("cuModuleLoadData", ctypes.byref(self._module), image)
+        self._evict = self._function(self._module, b"kmosaic_evict")
+        self._poison = self._function(self._module, b"kmosaic_poison")
+        self._others: dict[str, ctypes.c_void_p] = {}
 
     def _function(self, module: ctypes.c_void_p, name: bytes) -> ctypes.c_void_p:
         function = ctypes.c_void_p()
         self._driver.call("cuModuleGetFunction", ctypes.byref(function), module, name)
         return function
+
+    def launch(self, name: str, threads: int, *arguments: Any) -> None:
+        """`name`: of a kernel, without its prefix; it is given at least one and not always as
+        many threads as asked for. Arguments are of ctypes."""
+        if name not in self._others:
+            self._others[name] = self._function(self._module, b"kmosaic_" + name.encode())
+        self._launch(self._others[name], threads, *arguments)
 
     def evict(self, buffer: torch.Tensor, sink: torch.Tensor) -> None:
         """Reads all of `buffer` (bytes, all zero)."""

@@ -88,6 +88,7 @@ class Blocks:
 class Launcher:
     def __init__(self) -> None:
         self._driver: device_kernels.Driver | None = None
+        self._kernels: device_kernels.Kernels | None = None
 
     def answer(
         self, message: dict[str, Any], descriptors: list[int]
@@ -99,6 +100,8 @@ class Launcher:
             with torch.no_grad():
                 if message["op"] == "fetch":
                     return {"ok": True}, [_fetch(blocks, message)]
+                if message["op"] == "compare":
+                    return {"ok": True, **_compare(blocks, message, self._kernels)}, []
                 return {"ok": True, **_OPERATIONS[message["op"]](blocks, message)}, []
         except BadBlock as error:
             return _refused(error.index, False, str(error)), []
@@ -115,6 +118,7 @@ class Launcher:
             return {"ok": True, "device_memory": False}
         self._driver = device_kernels.Driver()
         torch.cuda.synchronize()  # makes the context
+        self._kernels = device_kernels.load_kernels(self._driver)
         supported = device_memory.is_supported(self._driver)
         return {"ok": True, "device_memory": supported}
 
@@ -134,7 +138,9 @@ def _summary(blocks: Blocks, message: dict[str, Any]) -> dict[str, Any]:
     return {"leaves": leaves}
 
 
-def _compare(blocks: Blocks, message: dict[str, Any]) -> dict[str, Any]:
+def _compare(
+    blocks: Blocks, message: dict[str, Any], kernels: device_kernels.Kernels | None
+) -> dict[str, Any]:
     expected = blocks.tree(message["expected"])
     expected64: list[torch.Tensor | None] = [None] * len(expected)
     if message["expected64"] is not None:
@@ -148,6 +154,7 @@ def _compare(blocks: Blocks, message: dict[str, Any]) -> dict[str, Any]:
             got[index],
             comparison.Rule(**rule),
             message["poison"],
+            kernels if message["memory"] == "device" else None,
         )
         leaves.append({name: _number(value) for name, value in vars(facts).items()})
     return {"leaves": leaves}
@@ -173,7 +180,7 @@ def _fetch(blocks: Blocks, message: dict[str, Any]) -> int:
     return storage.finish()
 
 
-_OPERATIONS = {"summary": _summary, "compare": _compare, "same": _same}
+_OPERATIONS = {"summary": _summary, "same": _same}
 
 
 def serve(channel: wire.Channel) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import subprocess
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,18 +13,26 @@ from typing import Any
 import pytest
 import torch
 
-SOURCE = Path(__file__).resolve().parents[3] / "gpu_worker/device/kernels/measure.cu"
+SOURCE = Path(__file__).resolve().parents[3] / "gpu_worker/device/kernels/kernels.cu"
 STAND_IN = r"""
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <map>
+#include <string>
+using std::sqrt;
 struct uint4 { unsigned x, y, z, w; };
 struct Dim { unsigned x, y, z; };
 static Dim blockIdx, blockDim, gridDim, threadIdx;
 #define __global__
+#define __device__
+static void atomicAdd(double* place, double value) { *place += value; }
+static void atomicOr(unsigned* place, unsigned value) { *place |= value; }
+static void AtomicMax(double* place, double value) { if (value > *place) *place = value; }
 #include "MEASURE"
 
 static char text[1 << 16];
@@ -31,6 +41,21 @@ static void note(const char* what, unsigned long long number) {
   snprintf(text + used, sizeof text - used, "%s %llu\n", what, number);
 }
 static double now = 0;
+// The kernels of comparisons by name; what is launched gets its parameters.
+template <typename T, typename... Arguments, size_t... I>
+static void apply(T (*kernel)(Arguments...), void** parameters, std::index_sequence<I...>) {
+  kernel(*(Arguments*)parameters[I]...);
+}
+template <typename... Arguments>
+static void apply(void (*kernel)(Arguments...), void** parameters) {
+  apply(kernel, parameters, std::index_sequence_for<Arguments...>());
+}
+using Launch = void (*)(void**);
+#define BOTH(name) \
+  {"kmosaic_field_" #name, [](void** p) { apply(kmosaic_field_##name, p); }}, \
+  {"kmosaic_check_" #name, [](void** p) { apply(kmosaic_check_##name, p); }}
+static const std::map<std::string, Launch> comparisons = {
+  BOTH(float32), BOTH(float32_wide), BOTH(float64)};
 static double events[8];
 static int fail_next = 0;
 
@@ -66,8 +91,12 @@ int cuModuleLoadData(void** module, const char* image) {
   return memcmp(image, "image\0with zero", 15) == 0 ? 0 : 200;
 }
 int cuModuleGetFunction(void** function, void* module, const char* name) {
-  *function = strcmp(name, "kmosaic_evict") == 0 ? (void*)1 : (void*)2;
-  return 0;
+  auto found = comparisons.find(name);
+  *function = found != comparisons.end()          ? (void*)found->second
+              : strcmp(name, "kmosaic_evict") == 0 ? (void*)1
+              : strcmp(name, "kmosaic_poison") == 0 ? (void*)2
+                                                    : nullptr;
+  return *function == nullptr ? 500 : 0;
 }
 int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                    unsigned bz, unsigned shared, void* stream, void** parameters, void** extra) {
@@ -79,13 +108,17 @@ int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsign
       if (function == (void*)1) {
         kmosaic_evict(*(const uint4**)parameters[0], *(unsigned long long*)parameters[1],
                       *(unsigned**)parameters[2]);
+      } else if (function != (void*)2) {
+        ((Launch)function)(parameters);
       } else {
         kmosaic_poison(*(unsigned char**)parameters[0], *(unsigned long long*)parameters[1],
                        *(unsigned char*)parameters[2]);
       }
     }
   }
-  note(function == (void*)1 ? "evict" : "poison", *(unsigned long long*)parameters[1]);
+  if (function == (void*)1 || function == (void*)2) {
+    note(function == (void*)1 ? "evict" : "poison", *(unsigned long long*)parameters[1]);
+  }
   return 0;
 }
 // Virtual memory management, with files for a GPU's memory.
@@ -160,10 +193,16 @@ class StandIn:
         return text.decode().splitlines()
 
 
-def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
-    source = tmp_path / "standin.cc"
+@functools.cache
+def _compiled() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        library = Path(folder) / "libstandin.so"
+        _compile(Path(folder) / "standin.cc", library)
+        return library.read_bytes()
+
+
+def _compile(source: Path, library: Path) -> None:
     source.write_text(STAND_IN.replace("MEASURE", str(SOURCE)))
-    library = tmp_path / "libstandin.so"
     command = [
         "g++",
         "-shared",
@@ -176,6 +215,12 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
         str(source),
     ]
     subprocess.run(command, check=True)
+
+
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
+    # A file of its own has variables of its own.
+    library = tmp_path / "libstandin.so"
+    library.write_bytes(_compiled())
     loaded = ctypes.CDLL(str(library))
     real = ctypes.CDLL
 
