@@ -92,8 +92,11 @@ class Trial:
             daemon.start()
             self.remember()
             downtime[victim] += time.monotonic() - before  # type: ignore[assignment]
+            elapsed = time.monotonic() - started
+            print(f"{victim} killed and started again ({elapsed:.0f} s)", flush=True)
         self.report["kills"] = dict(Counter(order))
         self.report["restart_seconds"] = {k: round(v, 1) for k, v in downtime.items()}
+        print("waiting for the last job", flush=True)
         self.finish(job)
         self.report["kill_seconds"] = round(time.monotonic() - started, 1)
 
@@ -120,6 +123,7 @@ class Trial:
         mine = self.worker_at(first.grpc)
         started = time.monotonic()
         self.cluster.kmosaic("worker", "drain", mine)
+        print("draining one of two workers", flush=True)
         self.finish(job)
         code = first.terminate()
         self.report["drain"] = {

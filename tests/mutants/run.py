@@ -129,6 +129,16 @@ class Scorer:
         return {Path(str(result["id"])).stem: result for result in results}
 
 
+def originals_by_task(sources: list[Original], folder: Path) -> dict[str, list[Path]]:
+    folder.mkdir(parents=True, exist_ok=True)
+    tasks: dict[str, list[Path]] = {}
+    for original in sources:
+        file = folder / f"{original.name}.{original.ending}"
+        file.write_text(original.source, encoding="utf-8")
+        tasks.setdefault(original.task, []).append(file)
+    return tasks
+
+
 def by_task(
     chosen: list[tuple[Original, int, Mutant]], folder: Path
 ) -> dict[str, dict[str, tuple[Path, Mutant]]]:
@@ -155,23 +165,21 @@ def run(options: argparse.Namespace, out: Path) -> dict[str, Any]:
         system.start()
         scorer = Scorer(system, root / "bin", examples, options.device)
         search = Search(scorer, out, options.wider, other_sizes=options.device != "cuda")
-        for original in sources:
-            file = out / "originals" / f"{original.name}.{original.ending}"
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(original.source, encoding="utf-8")
-            result = scorer.score(scorer.folder(original.task), [file])[original.name]
-            if result["verdict"] != "PASSED":
-                failed_originals.append(f"{original.name}: {result['verdict']} {result['reason']}")
-        for task, files in by_task(chosen, out / "mutants").items():
-            results = scorer.score(scorer.folder(task), [file for file, _ in files.values()])
-            for name, (file, mutant) in files.items():
+        for task, files in originals_by_task(sources, out / "originals").items():
+            for name, result in scorer.score(scorer.folder(task), files).items():
+                if result["verdict"] != "PASSED":
+                    failed_originals.append(f"{name}: {result['verdict']} {result['reason']}")
+        print(f"{len(sources)} originals ({time.monotonic() - started:.0f} s)", flush=True)
+        for task, made in by_task(chosen, out / "mutants").items():
+            results = scorer.score(scorer.folder(task), [file for file, _ in made.values()])
+            for name, (file, mutant) in made.items():
                 result = results[name]
                 outcome = Outcome(name, mutant, result["verdict"], result["reason"])
                 outcomes.append(outcome)
                 if outcome.verdict == "PASSED":
                     original_file = out / "originals" / f"{name.rpartition('-m')[0]}{file.suffix}"
                     outcome.wider = search.verdict(original_file, task, file)
-            print(f"{task}: {len(files)} mutants ({time.monotonic() - started:.0f} s)", flush=True)
+            print(f"{task}: {len(made)} mutants ({time.monotonic() - started:.0f} s)", flush=True)
     return report(outcomes, failed_originals, sources, options, time.monotonic() - started, out)
 
 
