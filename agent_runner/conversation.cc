@@ -69,13 +69,27 @@ void Conversation::Give(Order order) {
   if (order >= Order::kEnd) stop_verbs_.Cancel();
 }
 
+void Conversation::Tell(const JobStanding& standing) {
+  std::lock_guard lock(mutex_);
+  standing_ = standing;
+}
+
+absl::StatusOr<Action> Conversation::Decide() const {
+  JobStanding standing;
+  {
+    std::lock_guard lock(mutex_);
+    standing = standing_;
+  }
+  return NextAction(spec_, steps_, services_.clock.Wall(), hints_, standing);
+}
+
 Conversation::Order Conversation::order() const {
   std::lock_guard lock(mutex_);
   return order_;
 }
 
 void Conversation::Run() {
-  absl::StatusOr<std::shared_ptr<LlmClient>> llm = services_.endpoints.Get(job_->endpoint());
+  absl::StatusOr<std::shared_ptr<LlmClient>> llm = services_.endpoints.Get(*job_);
   if (!llm.ok()) {
     Release(v1::FAILURE_CLASS_FINAL, std::string(llm.status().message()), "", absl::ZeroDuration());
     return;
@@ -99,7 +113,7 @@ void Conversation::Run() {
       Complete(result.ok() ? *result : v1::ItemResult());
       return;
     }
-    absl::StatusOr<Action> action = NextAction(spec_, steps_, services_.clock.Wall(), hints_);
+    absl::StatusOr<Action> action = Decide();
     if (!action.ok()) {
       Release(v1::FAILURE_CLASS_FINAL, std::string(action.status().message()), "",
               absl::ZeroDuration());
@@ -114,6 +128,7 @@ Conversation::Next Conversation::Do(const CallModel& call) {
   LlmRequest request;
   request.messages = call.messages;
   request.sampling = call.sampling;
+  request.tools = call.tools;
   request.task = lease_.task().id();
   request.views = lease_.views();
   request.sample = lease_.sample();
@@ -130,6 +145,8 @@ Conversation::Next Conversation::Do(const CallModel& call) {
   reply.set_stage(call.stage);
   for (const v1::ChatMessage& message : call.added) *reply.add_added() = message;
   for (const std::string& id : call.guidance) reply.add_guidance(id);
+  for (const std::string& id : call.guidance_withheld) reply.add_guidance_withheld(id);
+  for (uint32_t turn : call.left_out) reply.add_left_out(turn);
   if (!Record(std::move(step))) return Next::kOver;
   services_.metrics.turns.Add({{"stage", StageName(call.stage)}}).Increment();
   return Next::kAgain;
@@ -170,7 +187,7 @@ Conversation::Next Conversation::OnOverflow(const CallModel& call, const LlmErro
   // Estimates are raised until the request becomes another one: what was refused is not
   // sent again.
   for (; hints_.token_scale <= kLargestScale; hints_.token_scale *= kScaleStep) {
-    absl::StatusOr<Action> action = NextAction(spec_, steps_, services_.clock.Wall(), hints_);
+    absl::StatusOr<Action> action = Decide();
     if (!action.ok()) break;
     const CallModel* next = std::get_if<CallModel>(&*action);
     if (next == nullptr) return Next::kAgain;  // a stop, which the loop finds as well
@@ -193,7 +210,7 @@ Conversation::Next Conversation::Do(const Evaluate& evaluate) {
   job.task = &lease_.task();
   job.solution = &evaluate.solution;
   job.benchmark = evaluate.benchmark;
-  EvaluationOutcome outcome = services_.evaluator.Evaluate(job, stop_work_);
+  auto [outcome, shared] = services_.evaluations.Evaluate(job, stop_work_);
   if (std::holds_alternative<EvaluationCancelled>(outcome)) return Next::kAgain;
   if (const auto* failure = std::get_if<EvaluationFailure>(&outcome)) {
     Release(failure->failure, failure->reason, failure->worker, failure->delay);
@@ -210,6 +227,7 @@ Conversation::Next Conversation::Do(const Evaluate& evaluate) {
             absl::ZeroDuration());
     return Next::kOver;
   }
+  result->set_shared(shared);
   return Do(RecordResult{*std::move(result)});
 }
 

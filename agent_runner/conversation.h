@@ -11,9 +11,9 @@
 #include "absl/status/status.h"
 #include "agent_runner/agent/state_machine.h"
 #include "agent_runner/coordinator_client.h"
-#include "agent_runner/evaluator.h"
 #include "agent_runner/llm/endpoint_pool.h"
 #include "agent_runner/metrics.h"
+#include "agent_runner/shared_evaluations.h"
 #include "common/base/clock.h"
 
 namespace kmosaic {
@@ -21,7 +21,7 @@ namespace kmosaic {
 // What all conversations of a process share. Everything outlives them.
 struct ConversationServices {
   CoordinatorClient& coordinator;
-  Evaluator& evaluator;
+  SharedEvaluations& evaluations;
   EndpointPool& endpoints;
   const GuidanceLibrary& guidance;
   const Clock& clock;
@@ -58,6 +58,8 @@ class Conversation {
 
   // Thread-safe.
   void Give(Order order);
+  // What its job and the other samples of its task have come to. Thread-safe.
+  void Tell(const JobStanding& standing);
 
   const v1::LeaseToken& token() const { return lease_.token(); }
 
@@ -85,6 +87,8 @@ class Conversation {
   template <typename Verb>
   absl::Status Insist(const std::string& name, Verb verb);
   Order order() const;
+  // NextAction as things stand now.
+  absl::StatusOr<Action> Decide() const;
   void Ended(const std::string& outcome);
 
   const ConversationServices& services_;
@@ -100,6 +104,7 @@ class Conversation {
 
   mutable std::mutex mutex_;
   Order order_ ABSL_GUARDED_BY(mutex_) = Order::kGoOn;
+  JobStanding standing_ ABSL_GUARDED_BY(mutex_);
   CancelToken stop_work_;     // drain and above: evaluations, waits, new calls
   CancelToken stop_call_;     // cancel and above: the call in flight
   CancelToken stop_retries_;  // lost and above: further tries of a verb

@@ -1,4 +1,6 @@
 // kmosaic-agent-runner: leases tasks from the coordinator and holds their conversations.
+#include <sys/resource.h>
+
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -29,6 +31,10 @@ struct RunnerOptions {
   std::string name;
   std::string guidance_dir;
   std::string log_level = "info";
+  std::string api_key_dir;
+  std::string llm_proxy;
+  std::string llm_no_proxy;
+  std::string llm_ca_file;
   int64_t max_conversations = 64;
   absl::Duration drain_grace = absl::Seconds(25);
   absl::Duration endpoint_patience = absl::Minutes(2);
@@ -55,9 +61,20 @@ void CountCall(RunnerMetrics& metrics, const v1::Endpoint& endpoint, const std::
   tokens("prompt", usage.prompt_tokens());
   tokens("completion", usage.completion_tokens());
   tokens("reasoning", usage.reasoning_tokens());
+  tokens("cached_prompt", usage.cached_prompt_tokens());
+}
+
+// A call holds a connection and what its waiting needs: more files than a shell's usual limit
+// allows for thousands of conversations.
+void RaiseFileLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 int Run(RunnerOptions& flags) {
+  RaiseFileLimit();
   Event drain;
   ShutdownSignals signals([&drain] { drain.Set(); });
 
@@ -76,14 +93,17 @@ int Run(RunnerOptions& flags) {
   Evaluator::Options evaluation;
   evaluation.patience = flags.worker_patience;
   Evaluator evaluator(coordinator, clock, metrics, evaluation);
-  LlmClient::Options calls;
-  calls.patience = flags.endpoint_patience;
+  SharedEvaluations evaluations(evaluator, metrics);
+  EndpointPool::Options calls;
+  calls.calls.patience = flags.endpoint_patience;
+  calls.http.api_key_dir = flags.api_key_dir;
+  calls.http.http = {flags.llm_proxy, flags.llm_no_proxy, flags.llm_ca_file};
   EndpointPool endpoints(
       clock, calls,
       [&metrics](const v1::Endpoint& endpoint, const std::string& outcome,
                  const v1::ModelReply* reply) { CountCall(metrics, endpoint, outcome, reply); });
-  ConversationServices services{coordinator, evaluator, endpoints, *guidance,
-                                clock,       metrics,   flags.name};
+  ConversationServices services{coordinator, evaluations, endpoints, *guidance,
+                                clock,       metrics,     flags.name};
 
   RunnerLoop* running = nullptr;
   std::mutex running_mutex;
@@ -144,6 +164,16 @@ int main(int argc, char** argv) {
   options.Add("guidance-dir", &flags.guidance_dir,
               "folder of guidance documents; empty: the ones that came with this program");
   options.Add("log-level", &flags.log_level, "debug, info, warning or error");
+  options.Add("api-key-dir", &flags.api_key_dir,
+              "folder with a file for each key of LLM endpoints, named as a job's api_key_env; the "
+              "environment is looked at next");
+  options.Add("llm-proxy", &flags.llm_proxy,
+              "URL of the proxy for calls to LLM endpoints; empty: none");
+  options.Add("llm-no-proxy", &flags.llm_no_proxy,
+              "hosts that are reached without the proxy, separated by commas");
+  options.Add("llm-ca-file", &flags.llm_ca_file,
+              "PEM file of the certificate authorities that LLM endpoints are checked by; empty: "
+              "the system's");
   options.Add("drain-grace", &flags.drain_grace,
               "time for calls in flight when draining; then they are called off");
   options.Add("endpoint-patience", &flags.endpoint_patience,

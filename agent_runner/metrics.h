@@ -15,7 +15,8 @@ struct RunnerMetrics {
                                       "Time of a call that gave a reply, by endpoint and model.")),
         llm_tokens(metrics.Counter("kmosaic_llm_tokens_total",
                                    "Tokens of replies, by endpoint, model and kind "
-                                   "(prompt, completion, reasoning: part of completion).")),
+                                   "(prompt, cached_prompt: part of prompt, completion, "
+                                   "reasoning: part of completion).")),
         llm_cost_usd(
             metrics.Counter("kmosaic_llm_cost_usd_total", "Money spent, by endpoint and model.")),
         conversations(metrics.Gauge("kmosaic_conversations", "Conversations held now.").Add({})),
@@ -38,6 +39,11 @@ struct RunnerMetrics {
                                .Counter("kmosaic_evaluation_retries_total",
                                         "Evaluations tried again since a machine failed.")
                                .Add({})),
+        evaluations_shared(metrics
+                               .Counter("kmosaic_evaluations_shared_total",
+                                        "Versions that got the report of an earlier or a running "
+                                        "evaluation of the same version.")
+                               .Add({})),
         sync_failures(metrics
                           .Counter("kmosaic_runner_sync_failures_total",
                                    "Syncs with the coordinator that failed.")
@@ -54,6 +60,7 @@ struct RunnerMetrics {
   prometheus::Family<prometheus::Counter>& stale_tokens;
   prometheus::Counter& calls_after_death;
   prometheus::Counter& evaluation_retries;
+  prometheus::Counter& evaluations_shared;
   prometheus::Counter& sync_failures;
 };
 

@@ -31,6 +31,10 @@ inline google::protobuf::Timestamp ToProtoTimestamp(absl::Time time) {
   return proto;
 }
 
+inline absl::Time FromProtoTimestamp(const google::protobuf::Timestamp& proto) {
+  return absl::FromUnixSeconds(proto.seconds()) + absl::Nanoseconds(proto.nanos());
+}
+
 }  // namespace kmosaic
 
 #endif  // KMOSAIC_AGENT_RUNNER_PROTO_TIME_H_

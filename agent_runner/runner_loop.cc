@@ -21,6 +21,18 @@ using google::protobuf::util::MessageDifferencer;
 // Between Syncs that come back at once with nothing.
 constexpr absl::Duration kShortestPause = absl::Milliseconds(100);
 
+JobStanding StandingOf(const v1::RunnerSyncResponse& response, const v1::LeaseToken& token,
+                       uint32_t verified_samples) {
+  JobStanding standing;
+  standing.verified_samples = verified_samples;
+  auto progress = response.progress().find(token.item().job());
+  if (progress != response.progress().end()) {
+    standing.usage = progress->second.usage();
+    standing.created = FromProtoTimestamp(progress->second.created());
+  }
+  return standing;
+}
+
 }  // namespace
 
 RunnerLoop::RunnerLoop(const ConversationServices& services, Options options)
@@ -131,10 +143,14 @@ void RunnerLoop::Obey(const v1::RunnerSyncResponse& response) {
     Conversation::Order order = Conversation::Order::kGoOn;
     if (lease.order() == v1::LEASE_ORDER_CANCEL) order = Conversation::Order::kCancel;
     if (lease.order() == v1::LEASE_ORDER_LOST) order = Conversation::Order::kLost;
-    if (order == Conversation::Order::kGoOn) continue;
+    JobStanding standing = StandingOf(response, lease.token(), lease.verified_samples());
+    bool news =
+        order != Conversation::Order::kGoOn || standing.created || standing.verified_samples > 0;
+    if (!news) continue;
     for (Held& held : held_) {
       if (MessageDifferencer::Equals(held.conversation->token(), lease.token())) {
         held.conversation->Give(order);
+        held.conversation->Tell(standing);
       }
     }
   }
@@ -151,11 +167,12 @@ void RunnerLoop::Take(const v1::RunnerSyncResponse& response) {
       Refuse(lease, "the grant came without the spec of its job");
       continue;
     }
-    Start(lease, job->second);
+    Start(lease, job->second, StandingOf(response, lease.token(), lease.verified_samples()));
   }
 }
 
-void RunnerLoop::Start(const v1::Lease& lease, std::shared_ptr<const v1::JobSpec> job) {
+void RunnerLoop::Start(const v1::Lease& lease, std::shared_ptr<const v1::JobSpec> job,
+                       const JobStanding& standing) {
   std::unique_lock lock(mutex_);
   for (const Held& held : held_) {
     if (!held.finished && MessageDifferencer::Equals(held.conversation->token(), lease.token())) {
@@ -164,6 +181,7 @@ void RunnerLoop::Start(const v1::Lease& lease, std::shared_ptr<const v1::JobSpec
   }
   Held& held = held_.emplace_back();
   held.conversation = std::make_unique<Conversation>(services_, lease, std::move(job));
+  held.conversation->Tell(standing);
   if (draining_) held.conversation->Give(Conversation::Order::kDrain);
   absl::StatusOr<std::unique_ptr<SmallThread>> thread = SmallThread::Start([this, &held] {
     services_.metrics.conversations.Increment();

@@ -57,7 +57,8 @@ class RunnerLoop {
   // One Sync; returns how long to pause before the next.
   absl::Duration SyncOnce();
   void Take(const kernelmosaic::v1::RunnerSyncResponse& response);
-  void Start(const v1::Lease& lease, std::shared_ptr<const v1::JobSpec> job);
+  void Start(const v1::Lease& lease, std::shared_ptr<const v1::JobSpec> job,
+             const JobStanding& standing);
   void Refuse(const v1::Lease& lease, const std::string& reason);
   void Obey(const kernelmosaic::v1::RunnerSyncResponse& response);
   void JoinFinished();

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "common/base/enum_names.h"
@@ -24,21 +23,21 @@ struct FittedContext {
   std::vector<v1::ChatMessage> messages;
   // At most ContextLimits.max_tokens.
   uint32_t max_tokens = 0;
-  // Messages were left out.
-  bool trimmed = false;
+  // Which replies were left out, counted from 0 among the assistant's messages of `earlier`.
+  std::vector<size_t> left_out;
 };
 
-// `earlier` is system, task, then assistant and user in turn, ending with an assistant
-// message (or only system, or empty); `next` is the user message to send. In this order,
-// until it fits:
+// `earlier` is system, task, then assistant and user (or tool) in turn, ending with an
+// assistant message (or only system, or empty); `next` is the message to send. In this
+// order, until it fits:
 //   1. the reply's cap is lowered, to no less than half of what is wanted;
 //   2. the oldest turns between the task and the latest reply are left out, except the
-//      reply whose content is `best` (empty: none) with the feedback to it;
+//      reply number `best` (counted as left_out; unset: none) with the feedback to it;
 //   3. of the latest reply and the best one only the best is kept;
 //   4. the cap is lowered to 1024 tokens.
 // Nothing when even that does not fit.
 std::optional<FittedContext> FitContext(const std::vector<v1::ChatMessage>& earlier,
-                                        const v1::ChatMessage& next, const std::string& best,
+                                        const v1::ChatMessage& next, std::optional<size_t> best,
                                         const ContextLimits& limits);
 
 }  // namespace kmosaic

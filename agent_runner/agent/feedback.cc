@@ -113,6 +113,12 @@ std::string MismatchText(const v1::Mismatch& mismatch) {
   return text;
 }
 
+// What follows the kind's name in an extraction_error.
+std::string Detail(const std::string& error) {
+  size_t colon = error.find(": ");
+  return colon == std::string::npos ? error : error.substr(colon + 2);
+}
+
 bool ShowsOutput(v1::Verdict verdict) {
   return verdict == v1::VERDICT_LOAD_ERROR || verdict == v1::VERDICT_RUNTIME_ERROR ||
          verdict == v1::VERDICT_CRASHED;
@@ -169,24 +175,32 @@ std::string MeasureText(const v1::EvaluationReport& report) {
       work.atomics());
 }
 
-std::string NoVersionFeedback(NoVersion kind, const EntryPoint& entry, uint32_t max_tokens) {
+std::string NoVersionFeedback(NoVersion kind, const std::string& error, const AnswerForm& form,
+                              uint32_t max_tokens) {
+  const EntryPoint& entry = form.entry;
   bool cuda = entry.contract == v1::CONTRACT_CUDA;
   std::string point =
       cuda ? absl::StrCat("the function `extern \"C\" ", entry.function, "`") : "`class ModelNew`";
   std::string text;
   switch (kind) {
     case NoVersion::kTruncated:
-      text = "Your reply ends before its code block is closed, so nothing was compiled.";
+      text = form.tools
+                 ? "Your reply ends before its tool call or code block does, so nothing was run."
+                 : "Your reply ends before its code block is closed, so nothing was compiled.";
       if (max_tokens > 0) {
         absl::StrAppend(&text, " A reply may hold at most ", max_tokens, " tokens: be brief.");
       }
       break;
     case NoVersion::kNoEntryPoint:
-      text = absl::StrCat("No code block of your reply defines ", point, ".");
+      text = form.tools ? absl::StrCat("The file that you handed in does not define ", point, ".")
+                        : absl::StrCat("No code block of your reply defines ", point, ".");
       break;
     case NoVersion::kUnfenced:
       text = absl::StrCat("Your reply defines ", point,
                           " outside of a fenced code block, so nothing was compiled.");
+      break;
+    case NoVersion::kBadToolCall:
+      text = absl::StrCat("Your tool call was not run: ", Detail(error), ".");
       break;
     case NoVersion::kEmpty:
       text = "Your last reply was empty.";
@@ -194,10 +208,14 @@ std::string NoVersionFeedback(NoVersion kind, const EntryPoint& entry, uint32_t 
     case NoVersion::kDegenerate:
       text = "Your last reply repeated the same piece of text without end and was dropped.";
       break;
-    case NoVersion::kNoCode:
-    case NoVersion::kNone:
-      text = "Your reply holds no fenced code block.";
+    default:
+      text = form.tools ? "Your reply calls no tool and holds no fenced code block."
+                        : "Your reply holds no fenced code block.";
       break;
+  }
+  if (form.tools) {
+    absl::StrAppend(&text, "\nCall `evaluate` with the whole file, which defines ", point, ".\n");
+    return text;
   }
   absl::StrAppend(&text, "\nAnswer with the whole file in one block that starts with a line ```",
                   FenceInfo(entry.contract), " and ends with a line ```, and that defines ", point,
@@ -206,12 +224,13 @@ std::string NoVersionFeedback(NoVersion kind, const EntryPoint& entry, uint32_t 
 }
 
 std::string ResubmissionFeedback(uint32_t turn, const v1::EvaluationReport& report) {
-  std::string text = absl::StrCat("This is the same file as in your reply number ", turn,
-                                  ", so it was not run again. What was found then holds:\n\n",
-                                  VerdictFeedback(report), MeasureText(report),
-                                  report.verdict() == v1::VERDICT_PASSED
-                                      ? "\nGive a version that does something differently.\n"
-                                      : "\nChange what causes it, or take another approach.\n");
+  std::string text =
+      absl::StrCat("Up to comments and white space this is the file of your ", "reply number ",
+                   turn, ", so it was not run again. What was found then holds:\n\n",
+                   VerdictFeedback(report), MeasureText(report),
+                   report.verdict() == v1::VERDICT_PASSED
+                       ? "\nGive a version that does something differently.\n"
+                       : "\nChange what causes it, or take another approach.\n");
   return text;
 }
 

@@ -21,8 +21,16 @@ std::string VerdictFeedback(const v1::EvaluationReport& report);
 // device; empty where neither was measured.
 std::string MeasureText(const v1::EvaluationReport& report);
 
-// Why the reply holds no version and how to answer instead. `kind` is not kNone.
-std::string NoVersionFeedback(NoVersion kind, const EntryPoint& entry, uint32_t max_tokens);
+// How a version is handed in.
+struct AnswerForm {
+  EntryPoint entry;
+  bool tools = false;
+};
+
+// Why the reply holds no version and how to answer instead. `kind` is neither kNone nor
+// kReadGuidance; `error` is the result's extraction_error.
+std::string NoVersionFeedback(NoVersion kind, const std::string& error, const AnswerForm& form,
+                              uint32_t max_tokens);
 
 // The reply repeats the version of `turn` (from 1), which was judged already.
 std::string ResubmissionFeedback(uint32_t turn, const v1::EvaluationReport& report);

@@ -1,18 +1,26 @@
 #include "agent_runner/agent/history.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "agent_runner/agent/normalised_source.h"
+#include "agent_runner/agent/tools.h"
 #include "common/base/chat.h"
 
 namespace kmosaic {
 namespace {
 
 constexpr std::pair<NoVersion, const char*> kNames[] = {
-    {NoVersion::kTruncated, "truncated"}, {NoVersion::kNoEntryPoint, "no_entry_point"},
-    {NoVersion::kUnfenced, "unfenced"},   {NoVersion::kNoCode, "no_code"},
-    {NoVersion::kEmpty, "empty"},         {NoVersion::kDegenerate, "degenerate"},
+    {NoVersion::kTruncated, "truncated"},
+    {NoVersion::kNoEntryPoint, "no_entry_point"},
+    {NoVersion::kUnfenced, "unfenced"},
+    {NoVersion::kNoCode, "no_code"},
+    {NoVersion::kEmpty, "empty"},
+    {NoVersion::kDegenerate, "degenerate"},
+    {NoVersion::kBadToolCall, "bad_tool_call"},
+    {NoVersion::kReadGuidance, "read_guidance"},
 };
 
 absl::Time TimeOf(const v1::Step& step) {
@@ -21,13 +29,23 @@ absl::Time TimeOf(const v1::Step& step) {
 
 void AddReply(const v1::ModelReply& reply, absl::Time at, History* history) {
   if (!history->started) history->started = at - absl::Seconds(reply.seconds());
-  if (StartsContext(reply)) history->messages.clear();
+  if (StartsContext(reply)) {
+    history->messages.clear();
+    history->replies_in_context.clear();
+    const auto& out = reply.left_out();
+    for (uint32_t turn = 0; turn < history->turns; ++turn) {
+      if (std::find(out.begin(), out.end(), turn) == out.end()) {
+        history->replies_in_context.push_back(turn);
+      }
+    }
+  }
   history->messages.insert(history->messages.end(), reply.added().begin(), reply.added().end());
-  v1::ChatMessage answer;
-  answer.set_role(v1::CHAT_ROLE_ASSISTANT);
-  answer.set_content(reply.content());
-  history->messages.push_back(std::move(answer));
+  history->messages.push_back(AssistantMessage(reply, history->turns));
+  history->replies_in_context.push_back(history->turns);
   history->guidance.assign(reply.guidance().begin(), reply.guidance().end());
+  history->guidance_withheld.insert(history->guidance_withheld.end(),
+                                    reply.guidance_withheld().begin(),
+                                    reply.guidance_withheld().end());
 
   v1::Usage& sum = history->usage;
   const v1::Usage& usage = reply.usage();
@@ -36,6 +54,7 @@ void AddReply(const v1::ModelReply& reply, absl::Time at, History* history) {
   sum.set_completion_tokens(sum.completion_tokens() + usage.completion_tokens());
   sum.set_reasoning_tokens(sum.reasoning_tokens() + usage.reasoning_tokens());
   sum.set_cost_usd(sum.cost_usd() + usage.cost_usd());
+  sum.set_cached_prompt_tokens(sum.cached_prompt_tokens() + usage.cached_prompt_tokens());
   sum.set_estimated(sum.estimated() || usage.estimated());
 
   ++history->turns;
@@ -48,16 +67,24 @@ void AddResult(const v1::TurnResult& result, uint32_t number, History* history) 
   const v1::ModelReply* reply = std::exchange(history->pending_reply, nullptr);
   history->last_result = &result;
   history->last_reply = reply;
+  ToolRequest request = ReadToolCalls(*reply);
+  history->last_word =
+      request.kind == ToolRequest::Kind::kSubmit && request.source == result.solution().source();
   history->repeats_turn = 0;
 
   NoVersion none = NoVersionOf(result);
+  if (none == NoVersion::kReadGuidance) {
+    ++history->reads_in_a_row;
+    return;
+  }
+  history->reads_in_a_row = 0;
   bool degenerate = none == NoVersion::kEmpty || none == NoVersion::kDegenerate;
   history->no_version_in_a_row = none == NoVersion::kNone ? 0 : history->no_version_in_a_row + 1;
   history->degenerate_in_a_row = degenerate ? history->degenerate_in_a_row + 1 : 0;
 
   bool repeated = false;
   if (none == NoVersion::kNone) {
-    auto [entry, is_new] = history->judged.try_emplace(result.solution_digest(),
+    auto [entry, is_new] = history->judged.try_emplace(NormalisedDigest(result.solution()),
                                                        History::Judged{history->turns, &result});
     repeated = !is_new;
     if (repeated) history->repeats_turn = entry->second.turn;
@@ -71,6 +98,7 @@ void AddResult(const v1::TurnResult& result, uint32_t number, History* history) 
     history->best = &result;
     history->best_step = number;
     history->best_reply = reply;
+    history->best_turn = history->turns - 1;
     history->unpaid_in_a_row = 0;
   } else if (reply->stage() == v1::STAGE_OPTIMISE) {
     ++history->unpaid_in_a_row;

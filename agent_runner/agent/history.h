@@ -23,8 +23,10 @@ enum class NoVersion {
   kNoEntryPoint,
   kUnfenced,
   kNoCode,
-  kEmpty,       // the reply holds no text
-  kDegenerate,  // the reply repeats itself without end
+  kEmpty,         // the reply holds no text
+  kDegenerate,    // the reply repeats itself without end
+  kBadToolCall,   // unknown tool, or arguments that it does not take
+  kReadGuidance,  // a document was asked for; no version was handed in
 };
 
 std::string NoVersionName(NoVersion kind);
@@ -35,8 +37,12 @@ NoVersion NoVersionOf(const v1::TurnResult& result);
 struct History {
   // As the model saw them in the last call, followed by its reply.
   std::vector<v1::ChatMessage> messages;
+  // Numbers (from 0) of the replies among them, in their order.
+  std::vector<uint32_t> replies_in_context;
   // Ids of the guidance documents among them.
   std::vector<std::string> guidance;
+  // Ids of those that were withheld from the conversation so far.
+  std::vector<std::string> guidance_withheld;
 
   v1::Usage usage;
   uint32_t turns = 0;
@@ -48,19 +54,22 @@ struct History {
   // The last step: at most one is set; both are null before the first reply.
   const v1::ModelReply* pending_reply = nullptr;
   const v1::TurnResult* last_result = nullptr;
-  // Reply that last_result is about.
+  // Reply that last_result is about, and whether it was the model's last word (`submit`).
   const v1::ModelReply* last_reply = nullptr;
+  bool last_word = false;
 
   // Best verified version: its result, the number of its step and its reply.
   const v1::TurnResult* best = nullptr;
   uint32_t best_step = 0;
   const v1::ModelReply* best_reply = nullptr;
+  // Number of that reply, from 0.
+  uint32_t best_turn = 0;
   // The first verified version.
   const v1::TurnResult* first_verified = nullptr;
   // Last result with a report, whatever its verdict.
   const v1::TurnResult* last_judged = nullptr;
 
-  // Digest of each judged solution -> turn (from 1) and result of its first time.
+  // Normalised digest of each judged solution -> turn (from 1) and result of its first time.
   struct Judged {
     uint32_t turn = 0;
     const v1::TurnResult* result = nullptr;
@@ -72,6 +81,8 @@ struct History {
   // Lengths of the run of such turns up to now.
   uint32_t resubmissions_in_a_row = 0;
   uint32_t no_version_in_a_row = 0;
+  // Replies that only ask for guidance; they do not end a run of the others.
+  uint32_t reads_in_a_row = 0;
   uint32_t degenerate_in_a_row = 0;
   // Optimisation turns that gave no better version.
   uint32_t unpaid_in_a_row = 0;

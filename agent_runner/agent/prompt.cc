@@ -54,6 +54,12 @@ constexpr char kAnswerRules[] =
     "there are several blocks, the last complete one that defines the entry point counts. No "
     "placeholders, no parts left out.\n";
 
+constexpr char kToolAnswerRules[] =
+    "How to answer: a few sentences at most, then one tool call. `evaluate` judges a whole file "
+    "and tells what came of it; `submit` does the same with the file that is your last word. If "
+    "you cannot call tools, the whole file in one fenced code block counts as well. No "
+    "placeholders, no parts left out.\n";
+
 bool Shows(const v1::ViewSet& views, v1::View view) {
   return std::find(views.views().begin(), views.views().end(), view) != views.views().end();
 }
@@ -88,7 +94,8 @@ std::string SystemPrompt(const v1::JobSpec& job, const v1::TaskSpec& task) {
   if (job.evaluation().device() == v1::DEVICE_KIND_EMULATED) {
     absl::StrAppend(&prompt, "\n", kEmulatedRules);
   }
-  absl::StrAppend(&prompt, "\n", kAnswerRules);
+  bool tools = job.protocol() == v1::ANSWER_PROTOCOL_TOOLS;
+  absl::StrAppend(&prompt, "\n", tools ? kToolAnswerRules : kAnswerRules);
   return prompt;
 }
 

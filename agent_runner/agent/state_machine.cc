@@ -4,26 +4,23 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "agent_runner/agent/code_extraction.h"
 #include "agent_runner/agent/context_window.h"
-#include "agent_runner/agent/degenerate.h"
 #include "agent_runner/agent/feedback.h"
+#include "agent_runner/agent/normalised_source.h"
 #include "agent_runner/agent/payoff.h"
 #include "agent_runner/agent/prompt.h"
+#include "agent_runner/agent/tools.h"
+#include "agent_runner/agent/version.h"
+#include "agent_runner/guidance/guidance_trial.h"
 #include "agent_runner/llm/token_estimate.h"
-#include "common/base/digest.h"
 #include "common/base/status.h"
 
 namespace kmosaic {
 namespace {
 
-constexpr uint32_t kResubmissions = 2;
-constexpr uint32_t kDegenerateReplies = 2;
-constexpr uint32_t kRepliesWithoutVersion = 3;
-constexpr uint32_t kUnpaidOptimisations = 3;
 constexpr uint64_t kFirstGuidanceTokens = 3000;
 constexpr uint64_t kLaterGuidanceTokens = 1200;
 // Guidance takes at most this share of the window.
@@ -31,60 +28,8 @@ constexpr uint64_t kGuidanceShare = 8;
 // A call that leaves the model less than this is not worth its prompt.
 constexpr uint64_t kLeastReplyTokens = 256;
 
-bool IsBlank(const std::string& text) { return absl::StripAsciiWhitespace(text).empty(); }
-
-// Whether the reply is kept out of what the model sees next: no endpoint takes an empty
-// assistant message, and a model that reads its own loop goes on with it.
-bool IsUnfit(const v1::ModelReply& reply, NoVersion kind) {
-  return IsBlank(reply.content()) || kind == NoVersion::kDegenerate;
-}
-
-v1::ChatMessage UserMessage(std::string content) {
-  v1::ChatMessage message;
-  message.set_role(v1::CHAT_ROLE_USER);
-  message.set_content(std::move(content));
-  return message;
-}
-
-struct Version {
-  NoVersion kind = NoVersion::kNone;
-  std::string error;  // "kind: text" where there is none
-  v1::Solution solution;
-  std::string digest;
-};
-
-Version VersionOf(const ConversationSpec& spec, const v1::ModelReply& reply) {
-  Version version;
-  EntryPoint entry = EntryPointOf(*spec.task);
-  Extraction extraction = ExtractCode(reply.content(), entry);
-  std::string text;
-  if (IsBlank(reply.content())) {
-    bool cut = reply.finish_reason() == "length";
-    version.kind = cut ? NoVersion::kTruncated : NoVersion::kEmpty;
-    text = cut ? "the reply ended within its reasoning" : "the reply holds no text";
-  } else if (extraction.outcome == ExtractionOutcome::kCode) {
-    version.solution.set_contract(spec.task->contract());
-    version.solution.set_source(std::move(extraction.code));
-    version.digest = Sha256Hex(version.solution.source());
-    return version;
-  } else if (EndsInRepetition(reply.content())) {
-    version.kind = NoVersion::kDegenerate;
-    text = "the reply repeats itself without end";
-  } else if (extraction.outcome == ExtractionOutcome::kTruncated) {
-    version.kind = NoVersion::kTruncated;
-    text = "a code block is never closed";
-  } else if (extraction.outcome == ExtractionOutcome::kNoEntryPoint) {
-    version.kind = NoVersion::kNoEntryPoint;
-    text = absl::StrCat("none of ", extraction.blocks, " code blocks defines the entry point");
-  } else if (extraction.outcome == ExtractionOutcome::kUnfenced) {
-    version.kind = NoVersion::kUnfenced;
-    text = "the entry point is defined outside of any fenced block";
-  } else {
-    version.kind = NoVersion::kNoCode;
-    text = "the reply holds no fenced code block";
-  }
-  version.error = absl::StrCat(NoVersionName(version.kind), ": ", text);
-  return version;
+bool UsesTools(const ConversationSpec& spec) {
+  return spec.job->protocol() == v1::ANSWER_PROTOCOL_TOOLS;
 }
 
 v1::TurnResult ResultOf(const History& history, const Version& version,
@@ -103,127 +48,20 @@ v1::TurnResult ResultOf(const History& history, const Version& version,
   return result;
 }
 
-v1::ItemResult EndOf(const History& history, v1::StopReason reason, const std::string& text) {
-  v1::ItemResult result;
-  result.set_stop_reason(reason);
-  result.set_reason(text);
-  *result.mutable_usage() = history.usage;
-  result.set_turns(history.turns);
-  if (history.started) {
-    result.set_seconds(absl::ToDoubleSeconds(history.last_at - *history.started));
-  }
-  if (history.best == nullptr) {
-    if (history.last_judged != nullptr) {
-      result.set_verdict(history.last_judged->report().verdict());
-    }
-    return result;
-  }
-  result.set_verified(true);
-  result.set_verdict(v1::VERDICT_PASSED);
-  result.set_best_step(history.best_step);
-  Measure best = MeasureOf(history.best->report());
-  Measure first = MeasureOf(history.first_verified->report());
-  if (best.kind == Measure::Kind::kSpeedup) result.set_speedup(best.value);
-  if (best.kind == Measure::Kind::kWork && first.kind == Measure::Kind::kWork) {
-    result.set_work_ratio(best.value / first.value);
-  }
-  return result;
+// Guidance for one call.
+struct ChosenGuidance {
+  std::vector<const GuidanceDocument*> documents;
+  // Ids of those that the trial withholds.
+  std::vector<std::string> withheld;
+};
+
+bool IsWithheldFrom(const ConversationSpec& spec, const GuidanceDocument& document) {
+  return spec.job->guidance_trial() &&
+         IsWithheld(document.name, spec.task->id(), *spec.views, spec.sample);
 }
 
-std::optional<Stop> StopWhenVerified(const v1::JobSpec& job, const History& history) {
-  auto stop = [&](v1::StopReason reason, const std::string& text) {
-    return Stop{EndOf(history, reason, text)};
-  };
-  const v1::EvaluationReport& best = history.best->report();
-  Measure measure = MeasureOf(best);
-  double target = job.target_speedup();
-  if (target > 0 && measure.kind == Measure::Kind::kSpeedup && measure.value >= target) {
-    return stop(v1::STOP_REASON_TARGET_REACHED,
-                absl::StrFormat("speedup %.3g reaches the target %.3g", measure.value, target));
-  }
-  if (job.budget().optimise_turns() == 0) {
-    return stop(v1::STOP_REASON_SOLVED, "verified; the job asks for no optimisation");
-  }
-  if (measure.kind == Measure::Kind::kNone) {
-    return stop(v1::STOP_REASON_SOLVED, "verified; nothing was measured to optimise by");
-  }
-  if (IsAtFloor(best)) {
-    return stop(v1::STOP_REASON_AT_FLOOR, "verified, and its time is at the hardware's floor");
-  }
-  if (history.optimise_turns >= job.budget().optimise_turns()) {
-    return stop(v1::STOP_REASON_SOLVED, "verified; its optimisation turns are used up");
-  }
-  if (history.unpaid_in_a_row >= kUnpaidOptimisations) {
-    return stop(v1::STOP_REASON_SOLVED, absl::StrCat("verified; ", kUnpaidOptimisations,
-                                                     " optimisations in a row gave nothing"));
-  }
-  return std::nullopt;
-}
-
-std::optional<Stop> StopNow(const ConversationSpec& spec, const History& history, absl::Time now) {
-  auto stop = [&](v1::StopReason reason, const std::string& text) {
-    return Stop{EndOf(history, reason, text)};
-  };
-  if (history.last_result == nullptr) return std::nullopt;
-  if (history.last_result->report().verdict() == v1::VERDICT_INVALID_TASK) {
-    return stop(v1::STOP_REASON_INVALID_TASK, history.last_result->report().reason());
-  }
-  if (history.last_result->report().verdict() == v1::VERDICT_INFRASTRUCTURE) {
-    return stop(v1::STOP_REASON_INFRASTRUCTURE, history.last_result->report().reason());
-  }
-  if (history.best != nullptr) {
-    if (auto verified = StopWhenVerified(*spec.job, history)) return verified;
-  }
-  if (history.degenerate_in_a_row >= kDegenerateReplies) {
-    return stop(v1::STOP_REASON_DEGENERATE_OUTPUT,
-                absl::StrCat(kDegenerateReplies, " replies in a row were empty or repetitions"));
-  }
-  if (history.resubmissions_in_a_row >= kResubmissions) {
-    return stop(v1::STOP_REASON_NO_PROGRESS, absl::StrCat("a version judged before was handed in ",
-                                                          kResubmissions, " times in a row"));
-  }
-  if (history.no_version_in_a_row >= kRepliesWithoutVersion) {
-    return stop(
-        v1::STOP_REASON_NO_PROGRESS,
-        absl::StrCat(kRepliesWithoutVersion, " replies in a row held no solution; the last: ",
-                     history.last_result->extraction_error()));
-  }
-  const v1::Budget& budget = spec.job->budget();
-  if (budget.turns() > 0 && history.turns >= budget.turns()) {
-    return stop(v1::STOP_REASON_TURN_BUDGET, absl::StrCat(budget.turns(), " turns are used up"));
-  }
-  uint64_t tokens = history.usage.prompt_tokens() + history.usage.completion_tokens();
-  if (budget.tokens() > 0 && tokens >= budget.tokens()) {
-    return stop(v1::STOP_REASON_TOKEN_BUDGET, absl::StrCat(budget.tokens(), " tokens are used up"));
-  }
-  if (budget.cost_usd() > 0 && history.usage.cost_usd() >= budget.cost_usd()) {
-    return stop(v1::STOP_REASON_COST_BUDGET,
-                absl::StrFormat("%.4g USD are used up", budget.cost_usd()));
-  }
-  absl::Duration time =
-      absl::Seconds(budget.time().seconds()) + absl::Nanoseconds(budget.time().nanos());
-  if (time > absl::ZeroDuration() && std::max(now, history.last_at) - *history.started >= time) {
-    return stop(v1::STOP_REASON_TIME_BUDGET, absl::StrCat(absl::FormatDuration(time), " are over"));
-  }
-  return std::nullopt;
-}
-
-std::string FeedbackText(const ConversationSpec& spec, const History& history) {
-  const v1::TurnResult& last = *history.last_result;
-  NoVersion none = NoVersionOf(last);
-  if (none != NoVersion::kNone) {
-    return NoVersionFeedback(none, EntryPointOf(*spec.task), history.last_reply->max_tokens());
-  }
-  if (history.repeats_turn > 0) return ResubmissionFeedback(history.repeats_turn, last.report());
-  if (last.rolled_back()) return RollbackFeedback(last.report(), *history.best);
-  if (last.best()) return OptimiseFeedback(last.report());
-  return absl::StrCat(
-      VerdictFeedback(last.report()),
-      "\nFind the cause, say it in one sentence, and give the whole corrected file.\n");
-}
-
-std::vector<const GuidanceDocument*> PickGuidance(const ConversationSpec& spec,
-                                                  const History& history, v1::Stage stage) {
+ChosenGuidance ChooseGuidance(const ConversationSpec& spec, const History& history,
+                              v1::Stage stage) {
   if (!spec.job->guidance() || spec.guidance == nullptr) return {};
   GuidanceQuery query;
   query.stage = stage;
@@ -232,6 +70,8 @@ std::vector<const GuidanceDocument*> PickGuidance(const ConversationSpec& spec,
   query.device = spec.job->evaluation().device();
   if (history.best != nullptr) query.regime = RegimeOf(history.best->report());
   query.present = history.guidance;
+  query.present.insert(query.present.end(), history.guidance_withheld.begin(),
+                       history.guidance_withheld.end());
   query.token_budget = stage == v1::STAGE_IMPLEMENT ? kFirstGuidanceTokens : kLaterGuidanceTokens;
   if (uint64_t window = spec.job->budget().context_tokens(); window > 0) {
     query.token_budget = std::min(query.token_budget, window / kGuidanceShare);
@@ -244,7 +84,55 @@ std::vector<const GuidanceDocument*> PickGuidance(const ConversationSpec& spec,
     // A broken optimisation needs what a broken first version needs.
     query.stage = v1::STAGE_REPAIR;
   }
-  return spec.guidance->Pick(query);
+  ChosenGuidance chosen;
+  for (const GuidanceDocument* document : spec.guidance->Pick(query)) {
+    if (IsWithheldFrom(spec, *document)) {
+      chosen.withheld.push_back(document->id());
+    } else {
+      chosen.documents.push_back(document);
+    }
+  }
+  return chosen;
+}
+
+// Names of the documents that the model may ask for.
+std::vector<std::string> ReadableGuidance(const ConversationSpec& spec) {
+  std::vector<std::string> names;
+  if (!spec.job->guidance() || spec.guidance == nullptr) return names;
+  for (const GuidanceDocument* document :
+       spec.guidance->Fitting(spec.task->contract(), spec.job->evaluation().device())) {
+    if (!IsWithheldFrom(spec, *document)) names.push_back(document->name);
+  }
+  return names;
+}
+
+// The document that the last reply asked for; null where there is none of that name.
+const GuidanceDocument* AskedGuidance(const ConversationSpec& spec, const History& history) {
+  Version version = VersionOf(*spec.job, *spec.task, *history.last_reply);
+  std::vector<std::string> names = ReadableGuidance(spec);
+  bool readable = std::find(names.begin(), names.end(), version.document) != names.end();
+  return readable ? spec.guidance->FindByName(version.document) : nullptr;
+}
+
+std::string FeedbackText(const ConversationSpec& spec, const History& history) {
+  const v1::TurnResult& last = *history.last_result;
+  NoVersion none = NoVersionOf(last);
+  if (none == NoVersion::kReadGuidance) {
+    if (const GuidanceDocument* document = AskedGuidance(spec, history)) return document->text;
+    return absl::StrCat("There is no such document. There are: ",
+                        absl::StrJoin(ReadableGuidance(spec), ", "), ".\n");
+  }
+  if (none != NoVersion::kNone) {
+    return NoVersionFeedback(none, last.extraction_error(),
+                             {EntryPointOf(*spec.task), UsesTools(spec)},
+                             history.last_reply->max_tokens());
+  }
+  if (history.repeats_turn > 0) return ResubmissionFeedback(history.repeats_turn, last.report());
+  if (last.rolled_back()) return RollbackFeedback(last.report(), *history.best);
+  if (last.best()) return OptimiseFeedback(last.report());
+  return absl::StrCat(
+      VerdictFeedback(last.report()),
+      "\nFind the cause, say it in one sentence, and give the whole corrected file.\n");
 }
 
 // Documents of `ids` that still stand in `messages`.
@@ -265,48 +153,46 @@ std::vector<std::string> StillPresent(const ConversationSpec& spec,
 
 struct NextMessages {
   std::vector<v1::ChatMessage> earlier;
+  // Numbers of the replies among `earlier`, in their order.
+  std::vector<uint32_t> replies;
   v1::ChatMessage next;
   // `earlier` is not what the model saw last plus its reply.
   bool changed = false;
 };
 
+v1::ChatMessage SystemMessage(const ConversationSpec& spec) {
+  v1::ChatMessage system;
+  system.set_role(v1::CHAT_ROLE_SYSTEM);
+  system.set_content(SystemPrompt(*spec.job, *spec.task));
+  return system;
+}
+
 NextMessages Compose(const ConversationSpec& spec, const History& history,
                      const std::vector<const GuidanceDocument*>& documents) {
   NextMessages composed;
   if (history.turns == 0) {
-    v1::ChatMessage system;
-    system.set_role(v1::CHAT_ROLE_SYSTEM);
-    system.set_content(SystemPrompt(*spec.job, *spec.task));
-    composed.earlier.push_back(std::move(system));
-    composed.next = UserMessage(TaskPrompt(*spec.task, *spec.views, documents));
+    composed.earlier.push_back(SystemMessage(spec));
+    composed.next = AnswerTo({}, TaskPrompt(*spec.task, *spec.views, documents));
     return composed;
   }
   std::string feedback = absl::StrCat(FeedbackText(spec, history), GuidanceSection(documents));
   composed.earlier = history.messages;
+  composed.replies = history.replies_in_context;
   if (IsUnfit(*history.last_reply, NoVersionOf(*history.last_result)) &&
       composed.earlier.size() >= 2) {
     composed.earlier.pop_back();
-    std::string before = composed.earlier.back().content();
+    composed.replies.pop_back();
+    composed.next = composed.earlier.back();
     composed.earlier.pop_back();
-    composed.next = UserMessage(absl::StrCat(before, "\n", feedback));
+    absl::StrAppend(composed.next.mutable_content(), "\n", feedback);
     composed.changed = true;
     return composed;
   }
-  composed.next = UserMessage(std::move(feedback));
+  composed.next = AnswerTo(composed.earlier.back(), std::move(feedback));
   return composed;
 }
 
-absl::StatusOr<Action> Call(const ConversationSpec& spec, const History& history,
-                            const ContextHints& hints) {
-  const v1::JobSpec& job = *spec.job;
-  CallModel call;
-  call.turn = history.turns;
-  call.stage = history.best != nullptr ? v1::STAGE_OPTIMISE
-               : history.turns == 0    ? v1::STAGE_IMPLEMENT
-                                       : v1::STAGE_REPAIR;
-  call.sampling = job.sampling();
-  if (call.sampling.has_seed()) call.sampling.set_seed(call.sampling.seed() + spec.sample);
-
+ContextLimits LimitsOf(const v1::JobSpec& job, const ContextHints& hints) {
   ContextLimits limits;
   limits.window_tokens = job.budget().context_tokens();
   if (hints.window_tokens > 0 &&
@@ -315,39 +201,116 @@ absl::StatusOr<Action> Call(const ConversationSpec& spec, const History& history
   }
   limits.max_tokens = job.sampling().max_tokens();
   limits.token_scale = hints.token_scale;
+  return limits;
+}
 
-  std::vector<const GuidanceDocument*> documents = PickGuidance(spec, history, call.stage);
-  NextMessages composed = Compose(spec, history, documents);
-  std::string best = history.best_reply == nullptr ? "" : history.best_reply->content();
-  std::optional<FittedContext> fitted = FitContext(composed.earlier, composed.next, best, limits);
-  if (!fitted && !documents.empty()) {
-    documents.clear();
-    composed = Compose(spec, history, documents);
-    fitted = FitContext(composed.earlier, composed.next, best, limits);
+// Position of the best version's reply among `replies`.
+std::optional<size_t> PlaceOfBest(const History& history, const std::vector<uint32_t>& replies) {
+  if (history.best_reply == nullptr) return std::nullopt;
+  auto found = std::find(replies.begin(), replies.end(), history.best_turn);
+  if (found == replies.end()) return std::nullopt;
+  return static_cast<size_t>(found - replies.begin());
+}
+
+std::optional<FittedContext> Fit(const NextMessages& composed, const History& history,
+                                 const ContextLimits& limits) {
+  std::optional<FittedContext> fitted =
+      FitContext(composed.earlier, composed.next, PlaceOfBest(history, composed.replies), limits);
+  if (!fitted || fitted->left_out.empty()) return fitted;
+  // What answers the latest reply may now stand behind another one.
+  std::vector<v1::ChatMessage>& messages = fitted->messages;
+  messages.back() = messages.size() > 2
+                        ? AnswerTo(messages[messages.size() - 2], messages.back().content())
+                        : AnswerTo({}, messages.back().content());
+  return fitted;
+}
+
+// Numbers of earlier replies that do not stand in the context any more.
+std::vector<uint32_t> LeftOut(const NextMessages& composed, const FittedContext& fitted,
+                              uint32_t turns) {
+  std::vector<bool> kept(turns, false);
+  for (size_t i = 0; i < composed.replies.size(); ++i) {
+    kept[composed.replies[i]] =
+        !std::binary_search(fitted.left_out.begin(), fitted.left_out.end(), i);
+  }
+  std::vector<uint32_t> left_out;
+  for (uint32_t turn = 0; turn < turns; ++turn) {
+    if (!kept[turn]) left_out.push_back(turn);
+  }
+  return left_out;
+}
+
+v1::Sampling SamplingOf(const ConversationSpec& spec) {
+  v1::Sampling sampling = spec.job->sampling();
+  if (sampling.has_seed()) sampling.set_seed(sampling.seed() + spec.sample);
+  if (int count = sampling.temperatures_size(); count > 0) {
+    sampling.set_temperature(
+        sampling.temperatures(static_cast<int>(spec.sample % static_cast<uint32_t>(count))));
+    sampling.clear_temperatures();
+  }
+  return sampling;
+}
+
+// Lowers the reply's cap to what the token budget leaves; false when that is too little.
+bool KeepTokenBudget(const v1::JobSpec& job, const History& history, FittedContext* fitted) {
+  uint64_t budget = job.budget().tokens();
+  if (budget == 0) return true;
+  uint64_t used = history.usage.prompt_tokens() + history.usage.completion_tokens() +
+                  EstimateTokens(fitted->messages);
+  if (used + kLeastReplyTokens > budget) return false;
+  uint64_t left = budget - used;
+  if (fitted->max_tokens == 0 || left < fitted->max_tokens) {
+    fitted->max_tokens = static_cast<uint32_t>(std::min<uint64_t>(left, UINT32_MAX));
+  }
+  return true;
+}
+
+Action Call(const ConversationSpec& spec, const History& history, const ContextHints& hints) {
+  const v1::JobSpec& job = *spec.job;
+  CallModel call;
+  call.turn = history.turns;
+  call.stage = history.best != nullptr ? v1::STAGE_OPTIMISE
+               : history.turns == 0    ? v1::STAGE_IMPLEMENT
+                                       : v1::STAGE_REPAIR;
+  call.sampling = SamplingOf(spec);
+  if (UsesTools(spec)) call.tools = Tools(ReadableGuidance(spec));
+
+  const ContextLimits limits = LimitsOf(job, hints);
+  ChosenGuidance guidance = ChooseGuidance(spec, history, call.stage);
+  NextMessages composed = Compose(spec, history, guidance.documents);
+  std::optional<FittedContext> fitted = Fit(composed, history, limits);
+  if (!fitted && !guidance.documents.empty()) {
+    guidance.documents.clear();
+    composed = Compose(spec, history, {});
+    fitted = Fit(composed, history, limits);
   }
   if (!fitted) {
     return Stop{EndOf(history, v1::STOP_REASON_CONTEXT_EXHAUSTED,
                       absl::StrCat("the task with its latest version does not fit into ",
                                    limits.window_tokens, " tokens"))};
   }
-
-  if (uint64_t budget = job.budget().tokens(); budget > 0) {
-    uint64_t used = history.usage.prompt_tokens() + history.usage.completion_tokens();
-    uint64_t needed = used + EstimateTokens(fitted->messages) + kLeastReplyTokens;
-    if (needed > budget) {
-      return Stop{EndOf(history, v1::STOP_REASON_TOKEN_BUDGET,
-                        absl::StrCat("the next call would exceed ", budget, " tokens"))};
-    }
-    uint64_t left = budget - needed + kLeastReplyTokens;
-    if (fitted->max_tokens == 0 || left < fitted->max_tokens) {
-      fitted->max_tokens = static_cast<uint32_t>(std::min<uint64_t>(left, UINT32_MAX));
-    }
+  if (!KeepTokenBudget(job, history, &*fitted)) {
+    return Stop{
+        EndOf(history, v1::STOP_REASON_TOKEN_BUDGET,
+              absl::StrCat("the next call would exceed ", job.budget().tokens(), " tokens"))};
   }
 
-  bool anew = fitted->trimmed || composed.changed || history.turns == 0;
   call.sampling.set_max_tokens(fitted->max_tokens);
+  call.left_out = LeftOut(composed, *fitted, history.turns);
+  bool anew = !fitted->left_out.empty() || composed.changed || history.turns == 0;
   call.guidance = anew ? StillPresent(spec, history.guidance, fitted->messages) : history.guidance;
-  for (const GuidanceDocument* document : documents) call.guidance.push_back(document->id());
+  for (const GuidanceDocument* document : guidance.documents) {
+    call.guidance.push_back(document->id());
+  }
+  if (history.last_result != nullptr &&
+      NoVersionOf(*history.last_result) == NoVersion::kReadGuidance) {
+    const GuidanceDocument* asked = AskedGuidance(spec, history);
+    if (asked != nullptr &&
+        std::find(call.guidance.begin(), call.guidance.end(), asked->id()) == call.guidance.end()) {
+      call.guidance.push_back(asked->id());
+    }
+  }
+  call.guidance_withheld = std::move(guidance.withheld);
   if (anew) {
     call.added = fitted->messages;
   } else {
@@ -360,19 +323,19 @@ absl::StatusOr<Action> Call(const ConversationSpec& spec, const History& history
 }  // namespace
 
 absl::StatusOr<Action> NextAction(const ConversationSpec& spec, const Steps& steps, absl::Time now,
-                                  const ContextHints& hints) {
+                                  const ContextHints& hints, const JobStanding& standing) {
   KMOSAIC_ASSIGN_OR_RETURN(History history, ReadHistory(steps));
   if (history.pending_reply == nullptr) {
-    if (std::optional<Stop> stop = StopNow(spec, history, now)) return *std::move(stop);
+    if (auto end = EndNow(*spec.job, history, standing, now)) return Stop{*std::move(end)};
     return Call(spec, history, hints);
   }
-  Version version = VersionOf(spec, *history.pending_reply);
+  Version version = VersionOf(*spec.job, *spec.task, *history.pending_reply);
   if (version.kind != NoVersion::kNone) {
     RecordResult record;
     record.result.set_extraction_error(version.error);
     return record;
   }
-  auto judged = history.judged.find(version.digest);
+  auto judged = history.judged.find(NormalisedDigest(version.solution));
   if (judged != history.judged.end()) {
     RecordResult record;
     record.result = ResultOf(history, version, judged->second.result->report());
@@ -380,7 +343,6 @@ absl::StatusOr<Action> NextAction(const ConversationSpec& spec, const Steps& ste
   }
   Evaluate evaluate;
   evaluate.solution = std::move(version.solution);
-  evaluate.digest = std::move(version.digest);
   evaluate.benchmark =
       spec.job->evaluation().benchmark() && spec.job->evaluation().device() == v1::DEVICE_KIND_CUDA;
   return evaluate;
@@ -392,7 +354,7 @@ absl::StatusOr<v1::TurnResult> MakeResult(const ConversationSpec& spec, const St
   if (history.pending_reply == nullptr) {
     return absl::FailedPreconditionError("the conversation does not end with a reply");
   }
-  Version version = VersionOf(spec, *history.pending_reply);
+  Version version = VersionOf(*spec.job, *spec.task, *history.pending_reply);
   if (version.kind != NoVersion::kNone) return absl::FailedPreconditionError(version.error);
   return ResultOf(history, version, report);
 }

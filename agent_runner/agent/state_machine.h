@@ -17,7 +17,9 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "agent_runner/agent/history.h"
+#include "agent_runner/agent/stop_rules.h"
 #include "agent_runner/guidance/guidance_library.h"
+#include "agent_runner/llm/llm_endpoint.h"
 #include "common/base/enum_names.h"
 
 namespace kmosaic {
@@ -39,7 +41,7 @@ struct ContextHints {
   uint32_t window_tokens = 0;
 };
 
-// Ask the model; record the reply with `added` and `guidance` before anything else.
+// Ask the model; record the reply with what this says about it before anything else.
 struct CallModel {
   v1::Stage stage = v1::STAGE_IMPLEMENT;
   // Number of this reply, from 0.
@@ -50,14 +52,19 @@ struct CallModel {
   // out it is all of `messages`, and then begins with the system message: the
   // conversation as the model saw it can always be rebuilt from the steps.
   std::vector<v1::ChatMessage> added;
+  // Without `temperatures`: this sample's own is chosen.
   v1::Sampling sampling;
+  std::vector<ToolSpec> tools;
+  // Ids of documents in the context, and of those that the trial withholds from it.
   std::vector<std::string> guidance;
+  std::vector<std::string> guidance_withheld;
+  // Numbers of earlier replies that the context does not hold any more.
+  std::vector<uint32_t> left_out;
 };
 
 // Judge this solution, then record MakeResult.
 struct Evaluate {
   v1::Solution solution;
-  std::string digest;
   bool benchmark = false;
 };
 
@@ -73,10 +80,9 @@ struct Stop {
 
 using Action = std::variant<CallModel, Evaluate, RecordResult, Stop>;
 
-// `now` only counts against the time budget. DATA_LOSS for steps that are no
-// conversation.
+// `now` only counts against budgets. DATA_LOSS for steps that are no conversation.
 absl::StatusOr<Action> NextAction(const ConversationSpec& spec, const Steps& steps, absl::Time now,
-                                  const ContextHints& hints = {});
+                                  const ContextHints& hints = {}, const JobStanding& standing = {});
 
 // The result of the reply that `steps` ends with, after Evaluate.
 absl::StatusOr<v1::TurnResult> MakeResult(const ConversationSpec& spec, const Steps& steps,

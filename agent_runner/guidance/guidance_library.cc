@@ -140,20 +140,24 @@ bool Contains(const auto& values, const auto& value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
 
+bool FitsContract(const GuidanceDocument& document, v1::Contract contract) {
+  return document.contracts.empty() || Contains(document.contracts, contract);
+}
+
+bool FitsDevice(const GuidanceDocument& document, v1::DeviceKind device) {
+  return document.devices.empty() || device == v1::DEVICE_KIND_UNSPECIFIED ||
+         Contains(document.devices, device);
+}
+
 // 0 matched by error, 1 by family and regime, 2 by family, 3 by regime, 4 general; nothing when
 // it does not fit.
 std::optional<int> Rank(const GuidanceDocument& document, const GuidanceQuery& query) {
   if (!Contains(document.stages, query.stage)) return std::nullopt;
-  if (!document.contracts.empty() && !Contains(document.contracts, query.contract)) {
-    return std::nullopt;
-  }
+  if (!FitsContract(document, query.contract)) return std::nullopt;
   if (!document.families.empty() && !Contains(document.families, query.family)) {
     return std::nullopt;
   }
-  if (!document.devices.empty() && query.device != v1::DEVICE_KIND_UNSPECIFIED &&
-      !Contains(document.devices, query.device)) {
-    return std::nullopt;
-  }
+  if (!FitsDevice(document, query.device)) return std::nullopt;
   if (!document.regimes.empty() && query.regime != Regime::kUnknown &&
       !Contains(document.regimes, query.regime)) {
     return std::nullopt;
@@ -261,6 +265,24 @@ const GuidanceDocument* GuidanceLibrary::Find(std::string_view id) const {
     if (document.id() == id) return &document;
   }
   return nullptr;
+}
+
+const GuidanceDocument* GuidanceLibrary::FindByName(std::string_view name) const {
+  for (const GuidanceDocument& document : documents_) {
+    if (document.name == name) return &document;
+  }
+  return nullptr;
+}
+
+std::vector<const GuidanceDocument*> GuidanceLibrary::Fitting(v1::Contract contract,
+                                                              v1::DeviceKind device) const {
+  std::vector<const GuidanceDocument*> fitting;
+  for (const GuidanceDocument& document : documents_) {
+    if (FitsContract(document, contract) && FitsDevice(document, device)) {
+      fitting.push_back(&document);
+    }
+  }
+  return fitting;
 }
 
 std::vector<const GuidanceDocument*> GuidanceLibrary::Pick(const GuidanceQuery& query) const {

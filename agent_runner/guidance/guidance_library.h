@@ -95,8 +95,12 @@ class GuidanceLibrary {
   // passed over.
   std::vector<const GuidanceDocument*> Pick(const GuidanceQuery& query) const;
 
-  // By id ("NAME@VERSION"); null where there is none.
+  // All documents for this contract and device (unspecified: any), by name.
+  std::vector<const GuidanceDocument*> Fitting(v1::Contract contract, v1::DeviceKind device) const;
+
+  // By id ("NAME@VERSION"), or by name; null where there is none.
   const GuidanceDocument* Find(std::string_view id) const;
+  const GuidanceDocument* FindByName(std::string_view name) const;
 
   size_t size() const { return documents_.size(); }
 

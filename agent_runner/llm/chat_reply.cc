@@ -1,14 +1,12 @@
 #include "agent_runner/llm/chat_reply.h"
 
-#include <re2/re2.h>
-
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "agent_runner/llm/json_members.h"
+#include "agent_runner/llm/llm_errors.h"
 #include "agent_runner/llm/lone_surrogates.h"
 #include "agent_runner/llm/thinking.h"
 #include "agent_runner/llm/token_estimate.h"
@@ -19,22 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kErrorTextBytes = 1000;
-
-// Member `key` of an object; null json where it is not there.
-const json& Member(const json& object, const char* key) {
-  static const json kNull;
-  if (!object.is_object()) return kNull;
-  auto found = object.find(key);
-  return found == object.end() ? kNull : *found;
-}
-
-std::string Text(const json& value) { return value.is_string() ? value.get<std::string>() : ""; }
-
-uint64_t Tokens(const json& usage, const char* key) {
-  const json& value = Member(usage, key);
-  return value.is_number_unsigned() ? value.get<uint64_t>() : 0;
-}
+constexpr size_t kShownBytes = 200;
 
 // Parses what `text` holds, also with halves of surrogate pairs and broken UTF-8.
 json ParseLeniently(std::string_view text, bool* split_surrogates) {
@@ -44,82 +27,18 @@ json ParseLeniently(std::string_view text, bool* split_surrogates) {
   return json::parse(ToValidUtf8(repaired), nullptr, false);
 }
 
-// The human text of an error body in any of the usual forms.
-std::string ErrorMessage(std::string_view body) {
-  json object = json::parse(body, nullptr, false);
-  const json& error = Member(object, "error");
-  std::string text;
-  for (const json* candidate :
-       {&Member(error, "message"), &Member(object, "message"), &Member(object, "detail"), &error}) {
-    if (text.empty()) text = Text(*candidate);
-  }
-  for (const char* key : {"type", "code"}) {
-    std::string word = Text(Member(error, key));
-    if (!word.empty() && !absl::StrContains(text, word)) absl::StrAppend(&text, " (", word, ")");
-  }
-  if (text.empty()) text = std::string(body);
-  return ToValidUtf8(TruncateUtf8(text, kErrorTextBytes));
+LlmError BadReply(const std::string& what, std::string_view text) {
+  return {LlmError::Kind::kBadReply,
+          absl::StrCat(what, ToValidUtf8(TruncateUtf8(text, kShownBytes)))};
 }
 
-bool ContainsAny(const std::string& text, std::initializer_list<const char*> words) {
-  return std::any_of(words.begin(), words.end(),
-                     [&](const char* word) { return absl::StrContains(text, word); });
-}
+bool IsError(const json& object) { return !Member(object, "error").is_null(); }
 
-bool IsContextOverflow(const std::string& text) {
-  return ContainsAny(
-      text, {"context_length_exceeded", "maximum context length", "context size", "context window",
-             "context length", "prompt is too long", "exceed_context_size",
-             "exceeds the available context", "too many tokens", "input is too long"});
-}
-
-// The window in tokens that the text of an overflow names; 0 where it names none.
-uint32_t WindowOf(const std::string& text) {
-  static const RE2 kForms[] = {
-      RE2(R"(maximum context length (?:is|of) (\d+))"),
-      RE2(R"(context (?:size|window|length)[^0-9]{0,20}(\d+))"),
-      RE2(R"(> (\d+) maximum)"),
-  };
-  for (const RE2& form : kForms) {
-    uint32_t window = 0;
-    if (RE2::PartialMatch(text, form, &window) && window > 0) return window;
-  }
-  return 0;
+LlmError ErrorIn(const json& object) {
+  return ClassifyError(0, object.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
 }  // namespace
-
-LlmError ClassifyError(int status, std::string_view body) {
-  LlmError error;
-  error.http_status = status;
-  std::string text = ErrorMessage(body);
-  std::string lower = absl::AsciiStrToLower(absl::StrCat(text, " ", std::string(body)));
-  error.message = status == 0 ? absl::StrCat("the endpoint reports in its stream: ", text)
-                              : absl::StrCat("HTTP ", status, ": ", text);
-  bool client_error = status == 0 || (status >= 400 && status < 500);
-  if (status == 401 || status == 403) {
-    error.kind = LlmError::Kind::kAuth;
-  } else if (status == 429) {
-    error.kind = LlmError::Kind::kRateLimited;
-  } else if (client_error && IsContextOverflow(lower)) {
-    error.kind = LlmError::Kind::kContextOverflow;
-    error.window_tokens = WindowOf(lower);
-  } else if (status == 408 || status == 409 || status == 425 || status >= 500) {
-    error.kind = LlmError::Kind::kUnavailable;
-  } else if (status >= 400) {
-    error.kind = LlmError::Kind::kBadRequest;
-  } else if (ContainsAny(lower, {"rate_limit", "rate limit", "too many requests"})) {
-    error.kind = LlmError::Kind::kRateLimited;
-  } else if (ContainsAny(lower,
-                         {"invalid_request", "bad request", "badrequest", "invalid request"})) {
-    error.kind = LlmError::Kind::kBadRequest;
-  } else if (ContainsAny(lower, {"authentication", "invalid_api_key", "permission"})) {
-    error.kind = LlmError::Kind::kAuth;
-  } else {
-    error.kind = LlmError::Kind::kUnavailable;
-  }
-  return error;
-}
 
 bool ChatReply::AddEvent(std::string_view data) {
   if (done_ || error_) return false;
@@ -129,72 +48,73 @@ bool ChatReply::AddEvent(std::string_view data) {
   }
   json object = ParseLeniently(data, &split_surrogates_);
   if (!object.is_object()) {
-    error_ = LlmError{LlmError::Kind::kBadReply,
-                      absl::StrCat("an event of the stream is no JSON object: ",
-                                   ToValidUtf8(TruncateUtf8(data, 200)))};
-    return false;
+    error_ = BadReply("an event of the stream is no JSON object: ", data);
+  } else if (IsError(object)) {
+    error_ = ErrorIn(object);
+  } else {
+    AddObject(object);
   }
-  AddObject(object);
-  return !error_;
+  return !error_ && !done_;
 }
 
 void ChatReply::AddBody(std::string_view body) {
   json object = ParseLeniently(body, &split_surrogates_);
-  if (!object.is_object() ||
-      (!Member(object, "choices").is_array() && Member(object, "error").is_null())) {
-    error_ = LlmError{LlmError::Kind::kBadReply,
-                      absl::StrCat("the reply is no chat completion; it begins: ",
-                                   ToValidUtf8(TruncateUtf8(body, 200)))};
-    return;
+  if (object.is_object() && IsError(object)) {
+    error_ = ErrorIn(object);
+  } else if (!object.is_object() || !IsReply(object)) {
+    error_ = BadReply("the reply is no chat completion; it begins: ", body);
+  } else {
+    AddObject(object);
+    done_ = true;
   }
-  AddObject(object);
-  if (!error_ && finish_reason_.empty()) done_ = true;
 }
 
-void ChatReply::AddObject(const json& object) {
-  if (!Member(object, "error").is_null()) {
-    error_ = ClassifyError(0, object.dump(-1, ' ', false, json::error_handler_t::replace));
-    return;
-  }
-  if (model_.empty()) model_ = Text(Member(object, "model"));
-  AddUsage(Member(object, "usage"));
-  const json& choices = Member(object, "choices");
-  if (!choices.is_array() || choices.empty()) return;
-  const json& choice = choices[0];
-  const json& delta = Member(choice, "delta");
-  const json& part = delta.is_object() ? delta : Member(choice, "message");
-  content_ += Text(Member(part, "content"));
-  std::string reasoning = Text(Member(part, "reasoning_content"));
-  reasoning_ += reasoning.empty() ? Text(Member(part, "reasoning")) : reasoning;
-  std::string finish = Text(Member(choice, "finish_reason"));
-  if (!finish.empty()) finish_reason_ = finish;
+void ChatReply::AddToolCall(uint64_t index, const std::string& id, const std::string& name,
+                            const std::string& arguments) {
+  v1::ToolCall& call = tool_calls_[index];
+  if (call.id().empty()) call.set_id(id);
+  if (call.name().empty()) call.set_name(name);
+  call.mutable_arguments()->append(arguments);
 }
 
-void ChatReply::AddUsage(const json& usage) {
-  if (!usage.is_object()) return;
-  // Where usage comes several times the last one counts: it is a total, not a part.
+void ChatReply::SetModel(const std::string& model) {
+  if (model_.empty()) model_ = model;
+}
+
+void ChatReply::SetFinishReason(const std::string& reason) {
+  if (!reason.empty()) finish_reason_ = reason;
+}
+
+v1::Usage& ChatReply::MutableUsage() {
   has_usage_ = true;
-  usage_.set_prompt_tokens(Tokens(usage, "prompt_tokens"));
-  usage_.set_completion_tokens(Tokens(usage, "completion_tokens"));
-  usage_.set_reasoning_tokens(
-      Tokens(Member(usage, "completion_tokens_details"), "reasoning_tokens"));
+  return usage_;
 }
 
 v1::ModelReply ChatReply::Finish(uint64_t estimated_prompt_tokens) const {
+  auto joined = [this](const std::string& text) {
+    return split_surrogates_ ? JoinHiddenSurrogates(text) : text;
+  };
   v1::ModelReply reply;
-  std::string content = split_surrogates_ ? JoinHiddenSurrogates(content_) : content_;
-  std::string reasoning = split_surrogates_ ? JoinHiddenSurrogates(reasoning_) : reasoning_;
+  std::string content = joined(content_);
+  std::string reasoning = joined(reasoning_);
   SplitReply split = SplitThinking(content);
   reply.set_content(std::move(split.answer));
   reply.set_reasoning(reasoning.empty() ? split.reasoning : reasoning);
   reply.set_finish_reason(finish_reason_);
   reply.set_model(model_);
+  uint64_t call_tokens = 0;
+  for (const auto& [index, call] : tool_calls_) {
+    v1::ToolCall& added = *reply.add_tool_calls();
+    added = call;
+    added.set_arguments(joined(call.arguments()));
+    call_tokens += EstimateTokens(added.arguments());
+  }
   v1::Usage& usage = *reply.mutable_usage();
   usage = usage_;
   bool all_zero = usage.prompt_tokens() == 0 && usage.completion_tokens() == 0;
   if (!has_usage_ || all_zero) {
     usage.set_prompt_tokens(estimated_prompt_tokens);
-    usage.set_completion_tokens(EstimateTokens(content) + EstimateTokens(reasoning));
+    usage.set_completion_tokens(EstimateTokens(content) + EstimateTokens(reasoning) + call_tokens);
     usage.set_reasoning_tokens(EstimateTokens(reply.reasoning()));
     usage.set_estimated(true);
   }

@@ -44,6 +44,7 @@ size_t OnHeader(char* data, size_t size, size_t count, void* user) {
   std::string name = absl::AsciiStrToLower(line.substr(0, colon));
   std::string value(absl::StripAsciiWhitespace(line.substr(colon + 1)));
   if (name == "retry-after") progress.outcome.retry_after = value;
+  if (name == "x-request-id" || name == "request-id") progress.outcome.request_id = value;
   if (name == "content-type") progress.outcome.content_type = absl::AsciiStrToLower(value);
   return size * count;
 }
@@ -88,6 +89,8 @@ HttpOutcome::End EndOf(CURLcode code) {
       return HttpOutcome::End::kDone;
     case CURLE_COULDNT_CONNECT:
     case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_RESOLVE_PROXY:
+    case CURLE_SSL_CACERT_BADFILE:
     case CURLE_SSL_CONNECT_ERROR:
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_URL_MALFORMAT:
@@ -116,7 +119,11 @@ struct HttpClient::Handle {
   }
 };
 
-HttpClient::HttpClient(const Clock& clock) : clock_(clock) { StartLibrary(); }
+HttpClient::HttpClient(const Clock& clock, Options options)
+    : clock_(clock), options_(std::move(options)) {
+  StartLibrary();
+}
+
 HttpClient::~HttpClient() = default;
 
 std::unique_ptr<HttpClient::Handle> HttpClient::Take() {
@@ -155,7 +162,9 @@ HttpOutcome HttpClient::Post(const HttpCall& call, CancelToken& cancel) {
   curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(call.body.size()));
   curl_easy_setopt(easy, CURLOPT_POSTFIELDS, call.body.data());
   curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(easy, CURLOPT_PROXY, "");
+  curl_easy_setopt(easy, CURLOPT_PROXY, options_.proxy.c_str());
+  curl_easy_setopt(easy, CURLOPT_NOPROXY, options_.no_proxy.c_str());
+  if (!options_.ca_file.empty()) curl_easy_setopt(easy, CURLOPT_CAINFO, options_.ca_file.c_str());
   curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
   curl_easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);

@@ -39,16 +39,29 @@ struct HttpOutcome {
   int status = 0;
   std::string content_type;
   std::string retry_after;
+  // The server's own name for the request; empty where it gave none.
+  std::string request_id;
   // For ends other than kDone: which limit, or the library's words.
   std::string message;
 };
 
 // Thread-safe. Keeps the connections of finished calls; a request that a kept
 // connection refuses before any byte of an answer is sent again on a new one by the
-// library. No proxies, no redirects, http and https only.
+// library. No redirects, http and https only.
 class HttpClient {
  public:
-  explicit HttpClient(const Clock& clock);
+  struct Options {
+    // URL of a proxy for all calls (http, https or socks5); empty: none, whatever the
+    // environment says.
+    std::string proxy;
+    // Hosts that are reached without it, separated by commas.
+    std::string no_proxy;
+    // PEM file of the certificate authorities that are trusted; empty: the system's.
+    std::string ca_file;
+  };
+
+  // `clock` must outlive the client.
+  HttpClient(const Clock& clock, Options options);
   ~HttpClient();
 
   HttpOutcome Post(const HttpCall& call, CancelToken& cancel);
@@ -59,6 +72,7 @@ class HttpClient {
   void Keep(std::unique_ptr<Handle> handle);
 
   const Clock& clock_;
+  const Options options_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Handle>> idle_ ABSL_GUARDED_BY(mutex_);
 };

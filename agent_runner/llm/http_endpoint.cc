@@ -1,116 +1,110 @@
 #include "agent_runner/llm/http_endpoint.h"
 
-#include <cstdlib>
-#include <nlohmann/json.hpp>
+#include <algorithm>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "agent_runner/llm/chat_reply.h"
+#include "agent_runner/llm/llm_errors.h"
 #include "agent_runner/llm/retry_after.h"
 #include "agent_runner/llm/sse_parser.h"
 #include "agent_runner/llm/token_estimate.h"
-#include "common/base/chat.h"
+#include "common/base/ids.h"
 
 namespace kmosaic {
 namespace {
 
-constexpr int kDialectTries = 5;
+constexpr int kDialectTries = 6;
 constexpr size_t kMaxBodyBytes = 64 * 1024 * 1024;
 
-std::string ChatUrl(const v1::Endpoint& endpoint) {
-  return absl::StrCat(absl::StripSuffix(endpoint.url(), "/"), "/chat/completions");
+absl::Duration DurationOr(bool stated, const google::protobuf::Duration& wire,
+                          absl::Duration otherwise) {
+  absl::Duration value = absl::Seconds(wire.seconds()) + absl::Nanoseconds(wire.nanos());
+  return stated && value > absl::ZeroDuration() ? value : otherwise;
 }
 
-LlmError ErrorOf(const HttpOutcome& outcome, const std::string& url, bool started) {
-  LlmError error;
-  error.http_status = outcome.status;
-  error.message = absl::StrCat("POST ", url, ": ", outcome.message);
+LlmError::Kind KindOf(const HttpOutcome& outcome) {
   switch (outcome.end) {
     case HttpOutcome::End::kCancelled:
-      error.kind = LlmError::Kind::kCancelled;
-      break;
+      return LlmError::Kind::kCancelled;
     case HttpOutcome::End::kTimeout:
-      error.kind = LlmError::Kind::kTimeout;
-      break;
+      return LlmError::Kind::kTimeout;
     case HttpOutcome::End::kBroken:
-      error.kind = started ? LlmError::Kind::kTruncatedStream : LlmError::Kind::kUnavailable;
-      break;
+      // After the answer has begun the server has worked, and may want to be paid.
+      return outcome.status == 200 ? LlmError::Kind::kTruncatedStream
+                                   : LlmError::Kind::kUnavailable;
     default:
-      error.kind = LlmError::Kind::kUnavailable;
-      break;
+      return LlmError::Kind::kUnavailable;
   }
-  return error;
+}
+
+// What came of one call, before it is a reply or an error.
+struct Received {
+  std::unique_ptr<ChatReply> chat;
+  HttpOutcome outcome;
+  bool is_stream = false;
+  bool too_large = false;
+  std::string body;
+};
+
+std::optional<LlmError> ErrorIn(Received& received, const Clock& clock) {
+  const HttpOutcome& outcome = received.outcome;
+  if (received.too_large) {
+    return LlmError{LlmError::Kind::kBadReply, "the answer is larger than 64 MiB"};
+  }
+  // A stream that is complete counts even when the connection breaks right after it.
+  bool complete = received.is_stream && received.chat->complete() && !received.chat->error();
+  bool broken = outcome.end == HttpOutcome::End::kCancelled ||
+                (outcome.end != HttpOutcome::End::kDone && !complete && !received.chat->error());
+  if (broken) {
+    LlmError error{KindOf(outcome), outcome.message};
+    error.http_status = outcome.status;
+    return error;
+  }
+  if (outcome.status != 200) {
+    LlmError error = ClassifyError(outcome.status, received.body);
+    if (auto wait = ParseRetryAfter(outcome.retry_after, clock.Wall())) error.retry_after = *wait;
+    return error;
+  }
+  if (!received.is_stream) received.chat->AddBody(received.body);
+  if (received.chat->error()) return received.chat->error();
+  if (!received.chat->complete()) {
+    return LlmError{LlmError::Kind::kTruncatedStream,
+                    "the stream ended without a finish reason and without its end mark"};
+  }
+  return std::nullopt;
 }
 
 }  // namespace
 
-std::string ChatRequestBody(const v1::Endpoint& endpoint, const LlmRequest& request,
-                            const ChatDialect& dialect) {
-  nlohmann::ordered_json body;
-  body["model"] = endpoint.model();
-  body["messages"] = nlohmann::ordered_json::array();
-  for (const v1::ChatMessage& message : request.messages) {
-    if (message.content().empty()) continue;
-    body["messages"].push_back(
-        {{"role", ChatRoleName(message.role())}, {"content", message.content()}});
-  }
-  const v1::Sampling& sampling = request.sampling;
-  if (dialect.temperature) body["temperature"] = sampling.temperature();
-  if (sampling.max_tokens() > 0) {
-    body[dialect.max_completion_tokens ? "max_completion_tokens" : "max_tokens"] =
-        sampling.max_tokens();
-  }
-  if (sampling.has_top_p() && dialect.top_p) body["top_p"] = sampling.top_p();
-  if (sampling.has_seed() && dialect.seed) body["seed"] = sampling.seed();
-  body["stream"] = endpoint.stream();
-  if (endpoint.stream() && dialect.stream_options) {
-    body["stream_options"] = {{"include_usage", true}};
-  }
-  return body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+double CostOf(const v1::Endpoint& endpoint, const v1::Usage& usage) {
+  uint64_t cached = std::min(usage.cached_prompt_tokens(), usage.prompt_tokens());
+  double cached_price = endpoint.cached_prompt_usd_per_million() > 0
+                            ? endpoint.cached_prompt_usd_per_million()
+                            : endpoint.prompt_usd_per_million();
+  return (static_cast<double>(usage.prompt_tokens() - cached) * endpoint.prompt_usd_per_million() +
+          static_cast<double>(cached) * cached_price +
+          static_cast<double>(usage.completion_tokens()) * endpoint.completion_usd_per_million()) /
+         1e6;
 }
 
-ChatDialect AdaptDialect(const ChatDialect& dialect, std::string_view error_text) {
-  std::string text = absl::AsciiStrToLower(std::string(error_text));
-  ChatDialect adapted = dialect;
-  // The first complaint that applies; a text may name the right parameter beside the
-  // wrong one ("use max_completion_tokens instead of max_tokens").
-  bool names_new = absl::StrContains(text, "max_completion_tokens");
-  bool names_old = absl::StrContains(text, "max_tokens");
-  if (!dialect.max_completion_tokens && names_old &&
-      (names_new || absl::StrContains(text, "unsupported") ||
-       absl::StrContains(text, "not supported"))) {
-    adapted.max_completion_tokens = true;
-  } else if (dialect.max_completion_tokens && names_new) {
-    adapted.max_completion_tokens = false;
-  } else if (dialect.stream_options && (absl::StrContains(text, "stream_options") ||
-                                        absl::StrContains(text, "include_usage"))) {
-    adapted.stream_options = false;
-  } else if (dialect.temperature && absl::StrContains(text, "temperature")) {
-    adapted.temperature = false;
-  } else if (dialect.top_p && absl::StrContains(text, "top_p")) {
-    adapted.top_p = false;
-  } else if (dialect.seed && absl::StrContains(text, "seed")) {
-    adapted.seed = false;
-  }
-  return adapted;
-}
+HttpEndpoint::HttpEndpoint(const v1::Endpoint& endpoint, std::unique_ptr<ChatProtocol> protocol,
+                           const Clock& clock, Options options)
+    : endpoint_(endpoint),
+      protocol_(std::move(protocol)),
+      clock_(clock),
+      options_(std::move(options)),
+      keys_(options_.api_key_dir),
+      http_(clock, options_.http),
+      dialect_(DialectOf(endpoint.dialect())) {}
 
-OpenAiEndpoint::OpenAiEndpoint(const v1::Endpoint& endpoint, const Clock& clock)
-    : OpenAiEndpoint(endpoint, clock, Limits()) {}
-
-OpenAiEndpoint::OpenAiEndpoint(const v1::Endpoint& endpoint, const Clock& clock,
-                               const Limits& limits)
-    : endpoint_(endpoint), clock_(clock), limits_(limits), http_(clock) {}
-
-ChatDialect OpenAiEndpoint::dialect() {
+ChatDialect HttpEndpoint::dialect() {
   std::lock_guard lock(mutex_);
   return dialect_;
 }
 
-LlmResult OpenAiEndpoint::Complete(const LlmRequest& request, CancelToken& cancel) {
+LlmResult HttpEndpoint::Complete(const LlmRequest& request, CancelToken& cancel) {
   ChatDialect used = dialect();
   for (int attempt = 1;; ++attempt) {
     LlmResult result = CallOnce(request, used, cancel);
@@ -125,90 +119,92 @@ LlmResult OpenAiEndpoint::Complete(const LlmRequest& request, CancelToken& cance
   }
 }
 
-LlmResult OpenAiEndpoint::CallOnce(const LlmRequest& request, const ChatDialect& dialect,
-                                   CancelToken& cancel) {
+HttpCall HttpEndpoint::CallTo(const LlmRequest& request, const ChatDialect& dialect,
+                              const std::string& key, const std::string& request_id) const {
   HttpCall call;
-  call.url = ChatUrl(endpoint_);
-  call.headers = {"Content-Type: application/json"};
+  call.url = absl::StrCat(absl::StripSuffix(endpoint_.url(), "/"), protocol_->Path());
+  call.headers = protocol_->Headers(key);
+  call.headers.push_back("Content-Type: application/json");
+  call.headers.push_back(absl::StrCat("X-Request-Id: ", request_id));
   if (endpoint_.stream()) call.headers.push_back("Accept: text/event-stream");
+  call.body = protocol_->Body(endpoint_, request, dialect);
+  call.connect_timeout =
+      DurationOr(endpoint_.has_connect_timeout(), endpoint_.connect_timeout(), options_.connect);
+  call.total_timeout = DurationOr(endpoint_.has_timeout(), endpoint_.timeout(), options_.total);
+  call.idle_timeout =
+      DurationOr(endpoint_.has_idle_timeout(), endpoint_.idle_timeout(), options_.idle);
+  bool limited = endpoint_.stream() || endpoint_.has_first_byte_timeout();
+  if (limited) {
+    call.first_byte_timeout = DurationOr(endpoint_.has_first_byte_timeout(),
+                                         endpoint_.first_byte_timeout(), options_.first_byte);
+  }
+  return call;
+}
+
+LlmResult HttpEndpoint::CallOnce(const LlmRequest& request, const ChatDialect& dialect,
+                                 CancelToken& cancel) {
+  std::string key;
   if (!endpoint_.api_key_env().empty()) {
-    const char* key = std::getenv(endpoint_.api_key_env().c_str());
-    if (key == nullptr || *key == '\0') {
-      return LlmError{LlmError::Kind::kAuth,
-                      absl::StrCat("the runner's environment has no variable ",
-                                   endpoint_.api_key_env(), " with the key of endpoint '",
-                                   endpoint_.name(), "'; set it where the runner is started")};
+    absl::StatusOr<std::string> found = keys_.Get(endpoint_.api_key_env());
+    if (!found.ok()) {
+      return LlmError{LlmError::Kind::kAuth, absl::StrCat("endpoint '", endpoint_.name(),
+                                                          "': ", found.status().message())};
     }
-    call.headers.push_back(absl::StrCat("Authorization: Bearer ", key));
+    key = *std::move(found);
   }
-  call.body = ChatRequestBody(endpoint_, request, dialect);
-  call.connect_timeout = limits_.connect;
-  call.total_timeout =
-      absl::Seconds(endpoint_.timeout().seconds()) + absl::Nanoseconds(endpoint_.timeout().nanos());
-  if (call.total_timeout <= absl::ZeroDuration()) call.total_timeout = limits_.total;
-  if (endpoint_.stream()) call.first_byte_timeout = limits_.first_byte;
-  call.idle_timeout = limits_.idle;
+  const std::string request_id = RandomId("req");
+  HttpCall call = CallTo(request, dialect, key, request_id);
 
-  ChatReply chat;
-  bool is_stream = false;
-  bool too_large = false;
-  std::string body;
-  SseParser parser([&](std::string_view, std::string_view data) { chat.AddEvent(data); });
+  Received received;
+  received.chat = protocol_->NewReply();
+  SseParser parser([&](std::string_view, std::string_view data) { received.chat->AddEvent(data); });
   call.on_body = [&](int status, const std::string& content_type, std::string_view piece) {
-    is_stream = status == 200 && (absl::StartsWith(content_type, "text/event-stream") ||
-                                  (endpoint_.stream() && content_type.empty()));
-    if (!is_stream) {
-      body.append(piece);
-      too_large = body.size() > kMaxBodyBytes;
-      return !too_large;
+    received.is_stream = status == 200 && (absl::StartsWith(content_type, "text/event-stream") ||
+                                           (endpoint_.stream() && content_type.empty()));
+    if (received.is_stream) {
+      received.too_large = !parser.Feed(piece);
+    } else {
+      received.body.append(piece);
+      received.too_large = received.body.size() > kMaxBodyBytes;
     }
-    too_large = !parser.Feed(piece);
-    return !too_large && !chat.error();
+    return !received.too_large && !received.chat->error();
   };
-
   absl::Duration started = clock_.Steady();
-  HttpOutcome outcome = http_.Post(call, cancel);
+  received.outcome = http_.Post(call, cancel);
   double seconds = absl::ToDoubleSeconds(clock_.Steady() - started);
-  if (is_stream && outcome.end == HttpOutcome::End::kDone) parser.Finish();
+  if (received.is_stream && received.outcome.end == HttpOutcome::End::kDone) parser.Finish();
 
-  if (too_large) {
-    return LlmError{LlmError::Kind::kBadReply, "the answer is larger than 64 MiB"};
+  if (std::optional<LlmError> error = ErrorIn(received, clock_)) {
+    const std::string& theirs = received.outcome.request_id;
+    error->message =
+        WithoutKey(absl::StrCat("POST ", call.url, " (request ", request_id,
+                                theirs.empty() ? "" : absl::StrCat(", at the server ", theirs),
+                                "): ", error->message),
+                   key);
+    return *std::move(error);
   }
-  // A stream that is complete counts even when the connection breaks right after it.
-  bool complete = is_stream && chat.complete() && !chat.error();
-  if (outcome.end == HttpOutcome::End::kCancelled) return ErrorOf(outcome, call.url, false);
-  if (outcome.end != HttpOutcome::End::kDone && !complete && !chat.error()) {
-    return ErrorOf(outcome, call.url, outcome.status == 200);
-  }
-  if (outcome.status != 200) {
-    LlmError error = ClassifyError(outcome.status, body);
-    error.message = absl::StrCat("POST ", call.url, ": ", error.message);
-    if (auto wait = ParseRetryAfter(outcome.retry_after, clock_.Wall())) error.retry_after = *wait;
-    return error;
-  }
-  if (!is_stream) chat.AddBody(body);
-  if (chat.error()) {
-    LlmError error = *chat.error();
-    error.message = absl::StrCat("POST ", call.url, ": ", error.message);
-    return error;
-  }
-  if (!chat.complete()) {
-    return LlmError{LlmError::Kind::kTruncatedStream,
-                    absl::StrCat("POST ", call.url,
-                                 ": the stream ended without a finish reason and without [DONE]")};
-  }
+  v1::ModelReply reply = Finished(*received.chat, request, key);
+  reply.set_request_id(request_id);
+  reply.set_seconds(seconds);
+  return reply;
+}
+
+v1::ModelReply HttpEndpoint::Finished(const ChatReply& chat, const LlmRequest& request,
+                                      const std::string& key) const {
   v1::ModelReply reply = chat.Finish(EstimateTokens(request.messages));
+  // A server that shows the key is no reason to store it.
+  reply.set_content(WithoutKey(reply.content(), key));
+  reply.set_reasoning(WithoutKey(reply.reasoning(), key));
+  reply.set_model(WithoutKey(reply.model(), key));
+  for (v1::ToolCall& call : *reply.mutable_tool_calls()) {
+    call.set_arguments(WithoutKey(call.arguments(), key));
+  }
   reply.set_endpoint(endpoint_.name());
   if (reply.model().empty()) reply.set_model(endpoint_.model());
   reply.set_temperature(request.sampling.temperature());
   reply.set_max_tokens(request.sampling.max_tokens());
-  reply.set_seconds(seconds);
-  v1::Usage& usage = *reply.mutable_usage();
-  usage.set_requests(1);
-  usage.set_cost_usd(
-      (static_cast<double>(usage.prompt_tokens()) * endpoint_.prompt_usd_per_million() +
-       static_cast<double>(usage.completion_tokens()) * endpoint_.completion_usd_per_million()) /
-      1e6);
+  reply.mutable_usage()->set_requests(1);
+  reply.mutable_usage()->set_cost_usd(CostOf(endpoint_, reply.usage()));
   return reply;
 }
 

@@ -1,52 +1,37 @@
-// OpenAI-compatible chat completions.
-#ifndef KMOSAIC_AGENT_RUNNER_LLM_OPENAI_ENDPOINT_H_
-#define KMOSAIC_AGENT_RUNNER_LLM_OPENAI_ENDPOINT_H_
+// An LLM endpoint that is reached over HTTP.
+#ifndef KMOSAIC_AGENT_RUNNER_LLM_HTTP_ENDPOINT_H_
+#define KMOSAIC_AGENT_RUNNER_LLM_HTTP_ENDPOINT_H_
 
+#include <memory>
 #include <mutex>
 #include <string>
-#include <string_view>
 
+#include "absl/base/thread_annotations.h"
+#include "agent_runner/llm/api_keys.h"
+#include "agent_runner/llm/chat_protocol.h"
 #include "agent_runner/llm/http_call.h"
 #include "agent_runner/llm/llm_endpoint.h"
 #include "common/base/clock.h"
 
 namespace kmosaic {
 
-// What servers disagree about.
-struct ChatDialect {
-  bool max_completion_tokens = false;  // instead of max_tokens
-  bool temperature = true;
-  bool top_p = true;
-  bool seed = true;
-  bool stream_options = true;
-
-  bool operator==(const ChatDialect&) const = default;
-};
-
-// JSON body of a request. Messages that hold no text are left out: no server takes null,
-// and many refuse the empty string.
-std::string ChatRequestBody(const v1::Endpoint& endpoint, const LlmRequest& request,
-                            const ChatDialect& dialect);
-
-// The dialect that avoids what a 400 or 422 with this text complains about; the same one
-// where it complains about something else.
-ChatDialect AdaptDialect(const ChatDialect& dialect, std::string_view error_text);
-
-class OpenAiEndpoint : public LlmEndpoint {
+class HttpEndpoint : public LlmEndpoint {
  public:
-  struct Limits {
+  struct Options {
+    HttpClient::Options http;
+    // Folder of keys (ApiKeys).
+    std::string api_key_dir;
+    // Used where the endpoint states none. The first byte's is for streams: what is not
+    // streamed has only the total.
     absl::Duration connect = absl::Seconds(10);
-    // Until the first byte of a streamed answer; what is not streamed has only the total.
     absl::Duration first_byte = absl::Minutes(5);
     absl::Duration idle = absl::Minutes(2);
-    // Used where the endpoint names no timeout.
     absl::Duration total = absl::Minutes(10);
   };
 
-  // `clock` must outlive the endpoint. The key is read from the environment with each
-  // call; a variable that is named but not set is kAuth.
-  OpenAiEndpoint(const v1::Endpoint& endpoint, const Clock& clock);
-  OpenAiEndpoint(const v1::Endpoint& endpoint, const Clock& clock, const Limits& limits);
+  // `clock` must outlive the endpoint. A key that is named but not there is kAuth.
+  HttpEndpoint(const v1::Endpoint& endpoint, std::unique_ptr<ChatProtocol> protocol,
+               const Clock& clock, Options options);
 
   // A refusal of a parameter is answered with another dialect at once, and remembered
   // for later calls; such refusals are not paid for.
@@ -54,16 +39,26 @@ class OpenAiEndpoint : public LlmEndpoint {
 
  private:
   LlmResult CallOnce(const LlmRequest& request, const ChatDialect& dialect, CancelToken& cancel);
+  HttpCall CallTo(const LlmRequest& request, const ChatDialect& dialect, const std::string& key,
+                  const std::string& request_id) const;
+  // What the recorded reply says besides the server's words.
+  v1::ModelReply Finished(const ChatReply& chat, const LlmRequest& request,
+                          const std::string& key) const;
   ChatDialect dialect();
 
   const v1::Endpoint endpoint_;
+  const std::unique_ptr<ChatProtocol> protocol_;
   const Clock& clock_;
-  const Limits limits_;
+  const Options options_;
+  const ApiKeys keys_;
   HttpClient http_;
   std::mutex mutex_;
   ChatDialect dialect_ ABSL_GUARDED_BY(mutex_);
 };
 
+// What these tokens cost at the endpoint's prices.
+double CostOf(const v1::Endpoint& endpoint, const v1::Usage& usage);
+
 }  // namespace kmosaic
 
-#endif  // KMOSAIC_AGENT_RUNNER_LLM_OPENAI_ENDPOINT_H_
+#endif  // KMOSAIC_AGENT_RUNNER_LLM_HTTP_ENDPOINT_H_

@@ -1,27 +1,35 @@
-// One endpoint as all conversations of this process share it: a limit on calls in
-// flight, one "not before" for all, retries.
+// A job's endpoints as its conversations use them: one for each, retries, others when it
+// fails.
 #ifndef KMOSAIC_AGENT_RUNNER_LLM_LLM_CLIENT_H_
 #define KMOSAIC_AGENT_RUNNER_LLM_LLM_CLIENT_H_
 
-#include <condition_variable>
-#include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
+#include <vector>
 
-#include "absl/base/thread_annotations.h"
+#include "agent_runner/llm/endpoint_gate.h"
 #include "agent_runner/llm/llm_endpoint.h"
 #include "common/base/clock.h"
 
 namespace kmosaic {
 
+// One endpoint; shared by all jobs of the process that name it.
+struct LlmRoute {
+  std::string name;
+  // Share of the conversations; at least 1.
+  uint32_t weight = 1;
+  std::shared_ptr<LlmEndpoint> endpoint;
+  std::shared_ptr<EndpointGate> gate;
+  // Called after each try, with the reply or null and the error's name ("ok" without
+  // one); from any thread.
+  std::function<void(const std::string& outcome, const v1::ModelReply* reply)> observer;
+};
+
 // Thread-safe.
 class LlmClient {
  public:
   struct Options {
-    // Most calls in flight; 0 = no limit.
-    uint32_t max_concurrency = 0;
     // How long one Complete goes on trying after its first failure.
     absl::Duration patience = absl::Minutes(2);
     // Of the back-off with full jitter between tries where the server names no time.
@@ -30,39 +38,29 @@ class LlmClient {
     // Calls that broke off after the server had begun to work, or whose reply made no
     // sense, may have been paid for: at most this many tries of one Complete.
     int tries_that_may_cost = 3;
-    // Called after each try, with the reply or null and the error's name ("ok" without
-    // one); from any thread.
-    std::function<void(const std::string& outcome, const v1::ModelReply* reply)> observer;
   };
 
-  // `clock` must outlive the client.
-  LlmClient(std::unique_ptr<LlmEndpoint> endpoint, const Clock& clock, Options options);
+  // `routes` is not empty; `clock` must outlive the client.
+  LlmClient(std::vector<LlmRoute> routes, const Clock& clock, const Options& options);
 
-  // Waits for its turn, calls, and tries again while that may help. An error that is
-  // retryable comes back with the time to wait in retry_after: the caller may give up its
-  // place and come again. No try is made before a time that the server named. `cancel`
-  // ends the call in flight too; once `no_new_tries` is cancelled only a try that has
-  // begun goes on to its end. Either gives kCancelled.
+  // Waits for its turn, calls, and tries again while that may help. A conversation keeps to
+  // its own endpoint; while that is held back, or when it refuses for good, the next one in
+  // the conversation's order is asked. An error that is retryable comes back with the time
+  // to wait in retry_after: the caller may give up its place and come again. No try is made
+  // before a time that the server named. `cancel` ends the call in flight too; once
+  // `no_new_tries` is cancelled only a try that has begun goes on to its end. Either gives
+  // kCancelled.
   LlmResult Complete(const LlmRequest& request, CancelToken& cancel, CancelToken& no_new_tries);
 
  private:
-  // kHeldBack with the time to `wait` when the endpoint wants more patience than `until`
-  // (steady time) allows.
-  enum class Entry { kEntered, kCancelled, kHeldBack };
-  Entry Enter(CancelToken& no_new_tries, absl::Duration until, absl::Duration* wait);
-  void Leave();
-  void HoldBack(absl::Duration delay);
-
-  const std::unique_ptr<LlmEndpoint> endpoint_;
+  const std::vector<LlmRoute> routes_;
   const Clock& clock_;
   const Options options_;
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  uint32_t in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Steady time before which no call is made.
-  absl::Duration not_before_ ABSL_GUARDED_BY(mutex_);
 };
+
+// Positions of `routes` in the order in which this conversation asks them: drawn by weight,
+// always the same for the same conversation and names. Exposed for tests.
+std::vector<size_t> RouteOrder(const std::vector<LlmRoute>& routes, const LlmRequest& request);
 
 }  // namespace kmosaic
 

@@ -13,9 +13,19 @@
 
 namespace kmosaic {
 
+// A function that the model may call.
+struct ToolSpec {
+  std::string name;
+  std::string description;
+  // JSON schema of its arguments.
+  std::string parameters;
+};
+
 struct LlmRequest {
   std::vector<v1::ChatMessage> messages;
   v1::Sampling sampling;
+  // Empty: none are offered.
+  std::vector<ToolSpec> tools;
   // Which conversation this is and which of its replies (from 0). Endpoints that talk to
   // a model do not send these.
   std::string task;
@@ -61,8 +71,9 @@ class LlmEndpoint {
   virtual ~LlmEndpoint() = default;
 
   // One call, without retries that could be paid twice. The reply has content,
-  // reasoning, finish_reason, usage (requests = 1), endpoint, model, temperature,
-  // max_tokens and seconds filled in; content is valid UTF-8 and may be empty.
+  // reasoning, tool_calls, finish_reason, usage (requests = 1), endpoint, model,
+  // temperature, max_tokens, request_id and seconds filled in; content is valid UTF-8 and
+  // may be empty. finish_reason is "length" where the reply was cut, in every API.
   virtual LlmResult Complete(const LlmRequest& request, CancelToken& cancel) = 0;
 };
 

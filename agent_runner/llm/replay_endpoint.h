@@ -3,6 +3,7 @@
 #define KMOSAIC_AGENT_RUNNER_LLM_REPLAY_ENDPOINT_H_
 
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
 #include <string>
@@ -20,20 +21,23 @@ class ReplayEndpoint : public LlmEndpoint {
   static absl::StatusOr<std::unique_ptr<ReplayEndpoint>> Make(const v1::Endpoint& endpoint);
 
   // The first line that fits task, views, sample and turn; kRecordingEnded where none
-  // does. Tokens are estimated and marked so; they cost nothing.
+  // does. Usage is the recorded one; without one tokens are estimated and cost nothing.
   LlmResult Complete(const LlmRequest& request, CancelToken& cancel) override;
 
  private:
   struct Line {
     std::string task;
     uint32_t turn = 0;
-    std::string content;
     std::optional<std::set<v1::View>> views;
     std::optional<uint32_t> sample;
+    // What is recorded of it; the content holds no reasoning any more.
+    v1::ModelReply reply;
   };
 
   ReplayEndpoint(std::string name, std::string model, std::vector<Line> lines);
   static absl::StatusOr<Line> ParseLine(const std::string& text);
+  static absl::Status ParseReply(const std::string& key, const nlohmann::json& value,
+                                 v1::ModelReply* reply);
 
   const std::string name_;
   const std::string model_;

@@ -16,6 +16,9 @@ uint64_t EstimateTokens(const std::vector<v1::ChatMessage>& messages) {
   uint64_t tokens = 0;
   for (const v1::ChatMessage& message : messages) {
     tokens += EstimateTokens(message.content()) + kTokensPerMessage;
+    for (const v1::ToolCall& call : message.tool_calls()) {
+      tokens += EstimateTokens(call.arguments()) + kTokensPerMessage;
+    }
   }
   return tokens;
 }

@@ -14,7 +14,7 @@ namespace kmosaic {
 // and near the mark for C++ and Python.
 uint64_t EstimateTokens(std::string_view text);
 
-// Contents plus eight tokens a message for the chat template.
+// Contents and arguments plus eight tokens a message or call for the chat template.
 uint64_t EstimateTokens(const std::vector<v1::ChatMessage>& messages);
 
 }  // namespace kmosaic

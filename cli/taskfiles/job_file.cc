@@ -10,6 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "cli/taskfiles/endpoint_section.h"
 #include "cli/taskfiles/job_sections.h"
 #include "cli/taskfiles/text_file.h"
 #include "cli/taskfiles/yaml_mapping.h"
@@ -137,6 +138,15 @@ void CheckShownViews(YamlMapping& job, const JobFile& file) {
 void ReadScheduling(YamlMapping& job, v1::JobSpec& spec) {
   constexpr int64_t kMax = std::numeric_limits<uint32_t>::max();
   spec.set_guidance(job.Bool("guidance").value_or(true));
+  spec.set_guidance_trial(job.Bool("guidance_trial").value_or(false));
+  if (spec.guidance_trial() && !spec.guidance()) {
+    job.Fail("guidance_trial", "needs guidance: true");
+  }
+  spec.set_protocol(job.Choice("protocol", {"fenced", "tools"}).value_or("fenced") == "tools"
+                        ? v1::ANSWER_PROTOCOL_TOOLS
+                        : v1::ANSWER_PROTOCOL_FENCED);
+  spec.set_enough_verified(
+      static_cast<uint32_t>(job.Integer("enough_verified", 0, spec.samples()).value_or(0)));
   spec.set_weight(static_cast<uint32_t>(job.Integer("weight", 1, 1000).value_or(1)));
   spec.set_priority(static_cast<uint32_t>(job.Integer("priority", 0, 9).value_or(5)));
   spec.set_max_attempts(static_cast<uint32_t>(job.Integer("max_attempts", 1, 100).value_or(3)));
@@ -151,10 +161,17 @@ void ReadScheduling(YamlMapping& job, v1::JobSpec& spec) {
   }
 }
 
+bool HasPrices(const v1::Endpoint& endpoint) {
+  return endpoint.prompt_usd_per_million() > 0 || endpoint.completion_usd_per_million() > 0;
+}
+
 void CheckCostBudget(YamlMapping& job, const v1::JobSpec& spec) {
-  if (spec.budget().cost_usd() > 0 && spec.endpoint().prompt_usd_per_million() == 0 &&
-      spec.endpoint().completion_usd_per_million() == 0) {
-    job.Fail("budget",
+  bool priced =
+      HasPrices(spec.endpoint()) &&
+      std::all_of(spec.further_endpoints().begin(), spec.further_endpoints().end(), HasPrices);
+  bool limited = spec.budget().cost_usd() > 0 || spec.job_budget().cost_usd() > 0;
+  if (limited && !priced) {
+    job.Fail(spec.budget().cost_usd() > 0 ? "budget" : "job_budget",
              "cost_usd needs prices at the endpoint (prompt_usd_per_million, "
              "completion_usd_per_million)");
   }
@@ -199,10 +216,10 @@ std::optional<JobFile> ReadJobFile(const std::string& path,
                       ? v1::VIEW_ASSIGNMENT_ALL
                       : v1::VIEW_ASSIGNMENT_ROUND_ROBIN);
   spec.set_samples(static_cast<uint32_t>(job.Integer("samples", 1, 1000).value_or(1)));
-  std::set<std::string> recorded =
-      ReadEndpointSection(job, folder, *spec.mutable_endpoint(), problems);
+  std::set<std::string> recorded = ReadEndpoints(job, folder, spec, problems);
   ReadSamplingSection(job, *spec.mutable_sampling());
   ReadBudgetSection(job, *spec.mutable_budget());
+  ReadJobBudgetSection(job, spec);
   ReadEvaluationSection(job, *spec.mutable_evaluation());
   ReadScheduling(job, spec);
   CheckCostBudget(job, spec);
@@ -210,7 +227,7 @@ std::optional<JobFile> ReadJobFile(const std::string& path,
   if (problems.size() == before) CheckShownViews(job, file);
   if (problems.size() != before) return std::nullopt;
 
-  if (spec.endpoint().kind() == v1::ENDPOINT_KIND_REPLAY) {
+  if (spec.endpoint().kind() == v1::ENDPOINT_KIND_REPLAY && spec.further_endpoints().empty()) {
     for (const TaskFolder& task : file.tasks) {
       if (recorded.count(task.spec.id()) != 0) continue;
       file.warnings.push_back(absl::StrCat(job.At("endpoint").ToString(),

@@ -2,10 +2,6 @@
 
 #include <filesystem>
 #include <limits>
-#include <regex>
-
-#include "absl/strings/str_cat.h"
-#include "cli/taskfiles/recordings.h"
 
 namespace kmosaic {
 namespace {
@@ -16,7 +12,9 @@ constexpr int64_t kMaxUint32 = std::numeric_limits<uint32_t>::max();
 
 bool NotNegative(double value) { return value >= 0; }
 
-google::protobuf::Duration ToWire(absl::Duration duration) {
+}  // namespace
+
+google::protobuf::Duration ToWireDuration(absl::Duration duration) {
   google::protobuf::Duration wire;
   wire.set_seconds(absl::IDivDuration(duration, absl::Seconds(1), &duration));
   wire.set_nanos(
@@ -24,77 +22,8 @@ google::protobuf::Duration ToWire(absl::Duration duration) {
   return wire;
 }
 
-void ReadOpenAi(YamlMapping& endpoint, v1::Endpoint& wire) {
-  static const std::regex url(R"(https?://[^/\s]+(/\S*)?)");
-  endpoint.Require("url", "write the base URL with its version, http://127.0.0.1:8000/v1");
-  if (auto text = endpoint.Text("url")) {
-    if (!std::regex_match(*text, url)) {
-      endpoint.Fail("url", absl::StrCat("\"", *text,
-                                        "\" must begin with http:// or https:// and name a host"));
-    }
-    wire.set_url(*text);
-  }
-  endpoint.Require("model", "write the model's name as the endpoint knows it");
-  if (auto model = endpoint.Text("model")) wire.set_model(*model);
-  if (auto name = endpoint.Text("api_key_env")) {
-    static const std::regex variable(R"([A-Za-z_][A-Za-z0-9_]*)");
-    if (!std::regex_match(*name, variable)) {
-      // The text may be a key, so it is not repeated.
-      endpoint.Fail("api_key_env",
-                    "must be the name of an environment variable of the agent "
-                    "runner, not the key itself");
-    }
-    wire.set_api_key_env(*name);
-  }
-  wire.set_stream(endpoint.Bool("stream").value_or(true));
-  if (auto price =
-          endpoint.Number("prompt_usd_per_million", "a number of at least 0", NotNegative)) {
-    wire.set_prompt_usd_per_million(*price);
-  }
-  if (auto price =
-          endpoint.Number("completion_usd_per_million", "a number of at least 0", NotNegative)) {
-    wire.set_completion_usd_per_million(*price);
-  }
-}
-
-}  // namespace
-
 std::string ResolvePath(const std::string& folder, const std::string& path) {
   return (std::filesystem::path(folder) / path).lexically_normal().string();
-}
-
-std::set<std::string> ReadEndpointSection(YamlMapping& job, const std::string& folder,
-                                          v1::Endpoint& wire, Problems& problems) {
-  job.Require("endpoint",
-              "say where replies come from, endpoint: {kind: openai, url: ..., model: ...}");
-  auto endpoint = job.Mapping("endpoint");
-  if (!endpoint) return {};
-  endpoint->Require("kind", "write kind: openai or kind: replay");
-  auto kind = endpoint->Choice("kind", {"replay", "openai"});
-  wire.set_name(endpoint->Text("name").value_or(kind.value_or("")));
-  wire.set_max_concurrency(
-      static_cast<uint32_t>(endpoint->Integer("max_concurrency", 0, kMaxUint32).value_or(8)));
-  *wire.mutable_timeout() = ToWire(endpoint->DurationOf("timeout").value_or(absl::Minutes(10)));
-  // The keys of the kind are not known without it.
-  if (!kind) return {};
-  std::set<std::string> recorded;
-  if (*kind == "replay") {
-    wire.set_kind(v1::ENDPOINT_KIND_REPLAY);
-    endpoint->Require("recordings", "name a JSON Lines file of recorded replies");
-    if (auto path = endpoint->Text("recordings")) {
-      auto recordings =
-          ReadRecordings(ResolvePath(folder, *path), endpoint->At("recordings"), problems);
-      if (recordings) {
-        wire.set_recordings(recordings->text);
-        recorded = recordings->tasks;
-      }
-    }
-  } else {
-    wire.set_kind(v1::ENDPOINT_KIND_OPENAI);
-    ReadOpenAi(*endpoint, wire);
-  }
-  endpoint->Finish();
-  return recorded;
 }
 
 void ReadSamplingSection(YamlMapping& job, v1::Sampling& wire) {
@@ -112,6 +41,13 @@ void ReadSamplingSection(YamlMapping& job, v1::Sampling& wire) {
   if (auto value = sampling->Number("top_p", "a number above 0 and up to 1",
                                     [](double v) { return v > 0 && v <= 1; })) {
     wire.set_top_p(*value);
+  }
+  if (auto values = sampling->NumberList("temperatures", "a number from 0 to 2",
+                                         [](double v) { return v >= 0 && v <= 2; })) {
+    for (double value : *values) wire.add_temperatures(value);
+    if (sampling->Has("temperature")) {
+      sampling->Fail("temperatures", "write either temperature or temperatures");
+    }
   }
   if (auto value = sampling->Integer("seed", std::numeric_limits<int64_t>::min())) {
     wire.set_seed(*value);
@@ -132,13 +68,25 @@ void ReadBudgetSection(YamlMapping& job, v1::Budget& wire) {
   if (auto value = budget->Number("cost_usd", "a number of at least 0", NotNegative)) {
     wire.set_cost_usd(*value);
   }
-  if (auto value = budget->DurationOf("time")) *wire.mutable_time() = ToWire(*value);
+  if (auto value = budget->DurationOf("time")) *wire.mutable_time() = ToWireDuration(*value);
   if (auto value = budget->Integer("optimise_turns", 0, kMaxUint32)) {
     wire.set_optimise_turns(static_cast<uint32_t>(*value));
   }
   if (auto value = budget->Integer("context_tokens", 0, kMaxUint32)) {
     wire.set_context_tokens(static_cast<uint32_t>(*value));
   }
+  budget->Finish();
+}
+
+void ReadJobBudgetSection(YamlMapping& job, v1::JobSpec& spec) {
+  auto budget = job.Mapping("job_budget");
+  if (!budget) return;
+  v1::JobBudget& wire = *spec.mutable_job_budget();
+  if (auto value = budget->Integer("tokens", 0)) wire.set_tokens(static_cast<uint64_t>(*value));
+  if (auto value = budget->Number("cost_usd", "a number of at least 0", NotNegative)) {
+    wire.set_cost_usd(*value);
+  }
+  if (auto value = budget->DurationOf("time")) *wire.mutable_time() = ToWireDuration(*value);
   budget->Finish();
 }
 

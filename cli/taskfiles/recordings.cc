@@ -24,9 +24,20 @@ bool IsViewList(const json& value) {
   return true;
 }
 
+bool IsCallList(const json& value) {
+  if (!value.is_array()) return false;
+  for (const json& call : value) {
+    for (const char* key : {"id", "name", "arguments"}) {
+      if (!call.is_object() || !call.contains(key) || !call[key].is_string()) return false;
+    }
+  }
+  return true;
+}
+
 void CheckRow(const json& row, const Location& where, Problems& problems) {
-  static const std::vector<std::string> known = {"task",  "turn",   "content",
-                                                 "views", "sample", "note"};
+  static const std::vector<std::string> known = {
+      "task",      "turn",          "content", "views",      "sample", "note",
+      "reasoning", "finish_reason", "model",   "tool_calls", "usage"};
   for (const char* key : {"task", "turn", "content"}) {
     if (!row.contains(key)) problems.Add(where, absl::StrCat("\"", key, "\" is required"));
   }
@@ -39,12 +50,19 @@ void CheckRow(const json& row, const Location& where, Problems& problems) {
     } else if (key == "turn" || key == "sample") {
       good = IsCount(value);
       expected = "an integer of at least 0";
-    } else if (key == "content" || key == "note") {
+    } else if (key == "content" || key == "note" || key == "reasoning" || key == "finish_reason" ||
+               key == "model") {
       good = value.is_string();
       expected = "text";
     } else if (key == "views") {
       good = IsViewList(value);
       expected = "a list of description, reference, spec";
+    } else if (key == "tool_calls") {
+      good = IsCallList(value);
+      expected = "a list of calls with id, name and arguments, each a text";
+    } else if (key == "usage") {
+      good = value.is_object();
+      expected = "an object of token counts";
     } else {
       auto near = Nearest(key, known);
       problems.Add(where,

@@ -23,6 +23,12 @@ std::string Describe(const YAML::Node& node) {
   return "nothing";
 }
 
+std::optional<double> AsNumber(const YAML::Node& node) {
+  double value = 0;
+  bool good = IsPlain(node) && absl::SimpleAtod(node.Scalar(), &value) && std::isfinite(value);
+  return good ? std::optional<double>(value) : std::nullopt;
+}
+
 std::optional<int64_t> AsInteger(const YAML::Node& node) {
   int64_t value = 0;
   if (!IsPlain(node) || !absl::SimpleAtoi(node.Scalar(), &value)) return std::nullopt;
@@ -130,9 +136,8 @@ std::optional<double> YamlMapping::Number(const std::string& key, const std::str
                                           const std::function<bool(double)>& accept) {
   const Entry* entry = Ask(key);
   if (entry == nullptr) return std::nullopt;
-  double value = 0;
-  if (!IsPlain(entry->value) || !absl::SimpleAtod(entry->value.Scalar(), &value) ||
-      !std::isfinite(value) || !accept(value)) {
+  auto value = AsNumber(entry->value);
+  if (!value || !accept(*value)) {
     Mistyped(PathOf(key), entry->value, entry->key_mark, range);
     return std::nullopt;
   }
@@ -241,6 +246,24 @@ std::optional<std::vector<int64_t>> YamlMapping::IntegerList(const std::string& 
   return values;
 }
 
+std::optional<std::vector<double>> YamlMapping::NumberList(
+    const std::string& key, const std::string& range, const std::function<bool(double)>& accept) {
+  const Entry* entry = Ask(key);
+  if (entry == nullptr || !IsList(key, *entry, "a list of numbers")) return std::nullopt;
+  if (entry->value.size() == 0) Fail(key, "is an empty list");
+  std::vector<double> values;
+  for (size_t i = 0; i < entry->value.size(); ++i) {
+    YAML::Node node = entry->value[i];
+    auto value = AsNumber(node);
+    if (!value || !accept(*value)) {
+      Mistyped(absl::StrCat(PathOf(key), "[", i, "]"), node, entry->key_mark, range);
+      return std::nullopt;
+    }
+    values.push_back(*value);
+  }
+  return values;
+}
+
 std::optional<std::map<std::string, std::string>> YamlMapping::TextMap(const std::string& key) {
   auto mapping = Mapping(key);
   if (!mapping) return std::nullopt;
@@ -270,6 +293,21 @@ std::optional<YamlMapping> YamlMapping::Mapping(const std::string& key) {
     return std::nullopt;
   }
   return YamlMapping(*document_, entry->value, PathOf(key), *problems_);
+}
+
+std::optional<std::vector<YamlMapping>> YamlMapping::MappingList(const std::string& key) {
+  const Entry* entry = Ask(key);
+  if (entry == nullptr || !IsList(key, *entry, "a list of mappings")) return std::nullopt;
+  std::vector<YamlMapping> mappings;
+  for (size_t i = 0; i < entry->value.size(); ++i) {
+    std::string path = absl::StrCat(PathOf(key), "[", i, "]");
+    if (!entry->value[i].IsMap()) {
+      Mistyped(path, entry->value[i], entry->key_mark, "a mapping of keys to values");
+      return std::nullopt;
+    }
+    mappings.push_back(YamlMapping(*document_, entry->value[i], path, *problems_));
+  }
+  return mappings;
 }
 
 void YamlMapping::Finish() {

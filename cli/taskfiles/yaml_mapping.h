@@ -51,9 +51,13 @@ class YamlMapping {
   std::optional<std::vector<YamlText>> TextList(const std::string& key);
   std::optional<std::vector<std::vector<YamlText>>> TextListList(const std::string& key);
   std::optional<std::vector<int64_t>> IntegerList(const std::string& key, int64_t min);
+  // `range` and `accept` as for Number; not empty.
+  std::optional<std::vector<double>> NumberList(const std::string& key, const std::string& range,
+                                                const std::function<bool(double)>& accept);
   std::optional<std::map<std::string, std::string>> TextMap(const std::string& key);
   std::optional<std::map<std::string, int64_t>> IntegerMap(const std::string& key, int64_t min);
   std::optional<YamlMapping> Mapping(const std::string& key);
+  std::optional<std::vector<YamlMapping>> MappingList(const std::string& key);
 
   // Place of the key's value, or of the mapping where the key is absent.
   Location At(const std::string& key) const;

@@ -10,6 +10,8 @@ const char* ChatRoleName(v1::ChatRole role) {
       return "system";
     case v1::CHAT_ROLE_ASSISTANT:
       return "assistant";
+    case v1::CHAT_ROLE_TOOL:
+      return "tool";
     default:
       return "user";
   }

@@ -6,8 +6,8 @@
 
 namespace kmosaic {
 
-// "system", "user" or "assistant", as chat APIs and data sets write it; "user" for what is
-// none of the three.
+// "system", "user", "assistant" or "tool", as chat APIs and data sets write it; "user" for
+// what is none of them.
 const char* ChatRoleName(kernelmosaic::v1::ChatRole role);
 
 // Whether the messages that came with this reply's call are all that the model saw, instead

@@ -67,13 +67,12 @@ absl::Status CheckEndpoint(const v1::Endpoint& endpoint) {
       }
       return absl::OkStatus();
     case v1::ENDPOINT_KIND_OPENAI:
-      if (endpoint.url().empty()) return Invalid("spec.endpoint.url: an openai endpoint needs one");
-      if (endpoint.model().empty()) {
-        return Invalid("spec.endpoint.model: an openai endpoint needs one");
-      }
+    case v1::ENDPOINT_KIND_ANTHROPIC:
+      if (endpoint.url().empty()) return Invalid("spec.endpoint.url: this kind needs one");
+      if (endpoint.model().empty()) return Invalid("spec.endpoint.model: this kind needs one");
       return absl::OkStatus();
     default:
-      return Invalid("spec.endpoint.kind: it has to be replay or openai");
+      return Invalid("spec.endpoint.kind: it has to be replay, openai or anthropic");
   }
 }
 
@@ -117,6 +116,16 @@ absl::Status CheckSpec(const v1::JobSpec& spec) {
   }
   if (!IsAtLeastZero(spec.budget().cost_usd())) {
     return Invalid("spec.budget.cost_usd: it has to be a number of at least 0");
+  }
+  if (!IsAtLeastZero(spec.job_budget().cost_usd())) {
+    return Invalid("spec.job_budget.cost_usd: it has to be a number of at least 0");
+  }
+  std::set<std::string> names = {spec.endpoint().name()};
+  for (const v1::Endpoint& endpoint : spec.further_endpoints()) {
+    if (!names.insert(endpoint.name()).second) {
+      return Invalid(absl::StrCat("spec.further_endpoints: two are named '", endpoint.name(), "'"));
+    }
+    KMOSAIC_RETURN_IF_ERROR(CheckEndpoint(endpoint));
   }
   return CheckEndpoint(spec.endpoint());
 }

@@ -1,5 +1,5 @@
-// A chat completions server for tests: scripted replies, faults, a count of what it was
-// asked.
+// An LLM endpoint for tests: a real HTTP server with scripted replies and faults, as strict
+// about what it is sent as the strictest of servers, that counts what it was asked.
 #ifndef KMOSAIC_TESTS_TESTING_FAKE_CHAT_SERVER_H_
 #define KMOSAIC_TESTS_TESTING_FAKE_CHAT_SERVER_H_
 
@@ -28,6 +28,9 @@ struct ScriptedReply {
   // character boundaries).
   static ScriptedReply Stream(const std::string& content, int prompt_tokens = 10,
                               int completion_tokens = 20, size_t delta_bytes = 7);
+  // The same as Anthropic streams it: events with names, ended by message_stop.
+  static ScriptedReply AnthropicStream(const std::string& content, int input_tokens = 10,
+                                       int output_tokens = 20, size_t delta_bytes = 7);
   // A streamed answer of exactly these bytes.
   static ScriptedReply Raw(const std::string& body);
   // A body that is not streamed.
@@ -35,7 +38,13 @@ struct ScriptedReply {
                             const std::string& content_type = "application/json");
 };
 
-// Serves while it lives. Thread-safe.
+// What a strict server would refuse about a request ("message 2 has no content"); empty where
+// nothing. `anthropic`: by the rules of Anthropic's messages instead of OpenAI's.
+std::string WrongShape(const nlohmann::json& request, bool anthropic);
+
+// Serves POST /v1/chat/completions and /v1/messages while it lives. A request of a wrong
+// shape gets a 500, whatever is scripted, as from servers whose chat template raises.
+// Thread-safe.
 class FakeChatServer {
  public:
   using Handler = std::function<ScriptedReply(const nlohmann::json& request)>;
@@ -43,6 +52,9 @@ class FakeChatServer {
   explicit FakeChatServer(Handler handler);
   // Answers in this order; after the last one every request is a 500.
   explicit FakeChatServer(std::vector<ScriptedReply> replies);
+  // Over TLS, with the certificate of test_certificates.h.
+  struct Tls {};
+  FakeChatServer(Tls, std::vector<ScriptedReply> replies);
   ~FakeChatServer();
   FakeChatServer(const FakeChatServer&) = delete;
   FakeChatServer& operator=(const FakeChatServer&) = delete;
@@ -58,6 +70,7 @@ class FakeChatServer {
 
  private:
   struct Impl;
+  FakeChatServer(std::unique_ptr<Impl> impl, Handler handler);
   std::unique_ptr<Impl> impl_;
 };
 

@@ -43,6 +43,16 @@ RawHttpServer::~RawHttpServer() {
 
 std::string RawHttpServer::url() const { return "http://127.0.0.1:" + std::to_string(port_); }
 
+std::string RawHttpServer::last_head() const {
+  std::lock_guard lock(mutex_);
+  return last_head_;
+}
+
+void RawHttpServer::WaitForClose() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return closed_; });
+}
+
 void RawHttpServer::Serve() {
   while (true) {
     int connection = accept(listener_, nullptr, nullptr);
@@ -62,7 +72,12 @@ bool RawHttpServer::ServeConnection(int connection) {
   char buffer[4096];
   while (received.size() < expected) {
     ssize_t count = read(connection, buffer, sizeof(buffer));
-    if (count <= 0) return false;
+    if (count <= 0) {
+      std::lock_guard lock(mutex_);
+      closed_ = true;
+      changed_.notify_all();
+      return false;
+    }
     received.append(buffer, static_cast<size_t>(count));
     size_t head = received.find("\r\n\r\n");
     if (expected == std::string::npos && head != std::string::npos) {
@@ -72,6 +87,10 @@ bool RawHttpServer::ServeConnection(int connection) {
                         : static_cast<size_t>(std::atoi(received.c_str() + length + 16));
       expected = head + 4 + body;
     }
+  }
+  {
+    std::lock_guard lock(mutex_);
+    last_head_ = received.substr(0, received.find("\r\n\r\n"));
   }
   size_t number = static_cast<size_t>(requests_++);
   if (number >= scripts_.size() || scripts_[number].close) return false;

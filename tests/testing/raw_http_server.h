@@ -3,6 +3,8 @@
 #define KMOSAIC_TESTS_TESTING_RAW_HTTP_SERVER_H_
 
 #include <atomic>
+#include <condition_variable>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -30,6 +32,10 @@ class RawHttpServer {
   std::string url() const;
   int connections() const { return connections_; }
   int requests() const { return requests_; }
+  // Request line and headers of the last request.
+  std::string last_head() const;
+  // Waits until the client has closed a connection.
+  void WaitForClose();
 
  private:
   void Serve();
@@ -41,6 +47,10 @@ class RawHttpServer {
   std::atomic<int> connections_ = 0;
   std::atomic<int> requests_ = 0;
   std::atomic<int> open_connection_ = -1;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string last_head_;
+  bool closed_ = false;
   std::thread thread_;
 };
 

@@ -51,51 +51,52 @@ std::string Names(const std::vector<v1::ChatMessage>& messages) {
 
 TEST_CASE("FitContext changes nothing where everything fits") {
   Talk talk = TalkOf(3, 500);
-  auto fitted = FitContext(talk.earlier, talk.next, "", {10000, 1000, 1});
+  auto fitted = FitContext(talk.earlier, talk.next, {}, {10000, 1000, 1});
   REQUIRE(fitted);
-  CHECK_FALSE(fitted->trimmed);
+  CHECK(fitted->left_out.empty());
   CHECK(fitted->max_tokens == 1000);
   CHECK(Names(fitted->messages) == "system task r0 f0 r1 f1 r2 f2 ");
-  CHECK_FALSE(FitContext(talk.earlier, talk.next, "", {0, 1000, 1})->trimmed);
+  CHECK(FitContext(talk.earlier, talk.next, {}, {0, 1000, 1})->left_out.empty());
 }
 
 TEST_CASE("FitContext lowers the reply's cap before it leaves anything out") {
   Talk talk = TalkOf(1, 500);
-  auto fitted = FitContext(talk.earlier, talk.next, "", {1400, 1000, 1});
+  auto fitted = FitContext(talk.earlier, talk.next, {}, {1400, 1000, 1});
   REQUIRE(fitted);
-  CHECK_FALSE(fitted->trimmed);
+  CHECK(fitted->left_out.empty());
   CHECK(fitted->max_tokens >= 500);
   CHECK(fitted->max_tokens < 1000);
 }
 
 TEST_CASE("FitContext leaves out the oldest turns but keeps the best version") {
   Talk talk = TalkOf(4, 500);
-  auto fitted = FitContext(talk.earlier, talk.next, "", {1900, 1000, 1});
+  auto fitted = FitContext(talk.earlier, talk.next, {}, {1900, 1000, 1});
   REQUIRE(fitted);
-  CHECK(fitted->trimmed);
+  CHECK(fitted->left_out == std::vector<size_t>{0, 1});
   CHECK(Names(fitted->messages) == "system task r2 f2 r3 f3 ");
-  fitted = FitContext(talk.earlier, talk.next, talk.earlier[2].content(), {1900, 1000, 1});
+  fitted = FitContext(talk.earlier, talk.next, 0, {1900, 1000, 1});
   REQUIRE(fitted);
+  CHECK(fitted->left_out == std::vector<size_t>{1, 2});
   CHECK(Names(fitted->messages) == "system task r0 f0 r3 f3 ");
 }
 
 TEST_CASE("FitContext keeps the best version rather than the latest where both do not fit") {
   Talk talk = TalkOf(3, 2000);
-  auto fitted = FitContext(talk.earlier, talk.next, talk.earlier[2].content(), {4000, 2000, 1});
+  auto fitted = FitContext(talk.earlier, talk.next, 0, {4000, 2000, 1});
   REQUIRE(fitted);
   CHECK(Names(fitted->messages) == "system task r0 f2 ");
 }
 
 TEST_CASE("FitContext gives up where the smallest form leaves no room for a reply") {
   Talk talk = TalkOf(2, 3000);
-  CHECK_FALSE(FitContext(talk.earlier, talk.next, "", {4000, 4000, 1}));
-  CHECK(FitContext(talk.earlier, talk.next, "", {4300, 4000, 1}));
+  CHECK_FALSE(FitContext(talk.earlier, talk.next, {}, {4000, 4000, 1}));
+  CHECK(FitContext(talk.earlier, talk.next, {}, {4300, 4000, 1}));
 }
 
 TEST_CASE("FitContext counts by the scale that an endpoint has taught") {
   Talk talk = TalkOf(2, 500);
-  CHECK_FALSE(FitContext(talk.earlier, talk.next, "", {2400, 1000, 1})->trimmed);
-  CHECK(FitContext(talk.earlier, talk.next, "", {2400, 1000, 1.6})->trimmed);
+  CHECK(FitContext(talk.earlier, talk.next, {}, {2400, 1000, 1})->left_out.empty());
+  CHECK_FALSE(FitContext(talk.earlier, talk.next, {}, {2400, 1000, 1.6})->left_out.empty());
 }
 
 TEST_CASE("EndsInRepetition sees loops of words and single characters, not code") {

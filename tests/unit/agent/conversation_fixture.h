@@ -39,7 +39,7 @@ class ConversationFixture {
   ConversationSpec spec() const { return {&job, &task, &views, 0, &guidance}; }
 
   Action Next(const ContextHints& hints = {}) const {
-    auto action = NextAction(spec(), steps, now, hints);
+    auto action = NextAction(spec(), steps, now, hints, standing);
     if (!action.ok()) throw std::runtime_error(std::string(action.status().message()));
     return *action;
   }
@@ -53,6 +53,8 @@ class ConversationFixture {
     reply.set_stage(call.stage);
     for (const auto& message : call.added) *reply.add_added() = message;
     for (const auto& id : call.guidance) reply.add_guidance(id);
+    for (const auto& id : call.guidance_withheld) reply.add_guidance_withheld(id);
+    for (uint32_t turn : call.left_out) reply.add_left_out(turn);
     reply.set_content(content);
     reply.set_finish_reason(finish_reason);
     reply.set_max_tokens(call.sampling.max_tokens());
@@ -61,6 +63,16 @@ class ConversationFixture {
     reply.mutable_usage()->set_prompt_tokens(100);
     reply.mutable_usage()->set_completion_tokens(50);
     reply.mutable_usage()->set_cost_usd(0.01);
+  }
+
+  // The same with a tool call.
+  void Call(const std::string& name, const std::string& arguments,
+            const std::string& finish_reason = "tool_calls") {
+    Reply("", finish_reason);
+    v1::ToolCall& call = *steps.back().mutable_reply()->add_tool_calls();
+    call.set_id("theirs");
+    call.set_name(name);
+    call.set_arguments(arguments);
   }
 
   // Plays the worker.
@@ -89,8 +101,13 @@ class ConversationFixture {
   v1::ItemResult Ended() const { return std::get<Stop>(Next()).result; }
   bool Ends() const { return std::holds_alternative<Stop>(Next()); }
 
+  // Files with different bodies are different versions.
+  static std::string Source(const std::string& body) {
+    return "class ModelNew(nn.Module):\n    text = '# " + body + "'\n";
+  }
+
   static std::string Code(const std::string& body) {
-    return "Here it is.\n\n```python\nclass ModelNew(nn.Module):\n    # " + body + "\n```\n";
+    return "Here it is.\n\n```python\n" + Source(body) + "```\n";
   }
 
   static v1::EvaluationReport Failed(v1::Verdict verdict, const std::string& reason = "reason") {
@@ -125,6 +142,7 @@ class ConversationFixture {
   GuidanceLibrary guidance;
   Steps steps;
   absl::Time now = kStart;
+  JobStanding standing;
 
  private:
   v1::Step& NewStep() {

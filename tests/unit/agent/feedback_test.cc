@@ -109,9 +109,18 @@ TEST_CASE("Replies without a version and resubmissions are told what to do") {
   std::string text;
   for (NoVersion kind : {NoVersion::kTruncated, NoVersion::kNoEntryPoint, NoVersion::kUnfenced,
                          NoVersion::kNoCode, NoVersion::kEmpty, NoVersion::kDegenerate}) {
-    absl::StrAppend(&text, "=== ", NoVersionName(kind), "\n", NoVersionFeedback(kind, cuda, 2048));
+    absl::StrAppend(&text, "=== ", NoVersionName(kind), "\n",
+                    NoVersionFeedback(kind, "", {cuda}, 2048));
   }
   CheckGolden("feedback_no_version", text);
+  text.clear();
+  for (NoVersion kind : {NoVersion::kTruncated, NoVersion::kNoEntryPoint, NoVersion::kNoCode,
+                         NoVersion::kEmpty, NoVersion::kBadToolCall}) {
+    absl::StrAppend(
+        &text, "=== ", NoVersionName(kind), "\n",
+        NoVersionFeedback(kind, "bad_tool_call: there is no tool named 'run'", {cuda, true}, 2048));
+  }
+  CheckGolden("feedback_no_version_tools", text);
   CheckGolden("feedback_resubmission",
               ResubmissionFeedback(2, Fixture::Failed(v1::VERDICT_WRONG_SHAPE, "(3) is not (4)")));
 }

@@ -1,4 +1,5 @@
 // A conversation that is cut anywhere goes on exactly.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <random>
 
@@ -18,8 +19,9 @@ std::string Describe(const Action& action) {
     for (const auto& message : call->added) text += message.SerializeAsString() + "\n";
     text += call->sampling.SerializeAsString();
     for (const auto& id : call->guidance) text += id + ",";
+    for (uint32_t turn : call->left_out) text += std::to_string(turn) + ",";
   } else if (const auto* evaluate = std::get_if<Evaluate>(&action)) {
-    text += evaluate->solution.SerializeAsString() + evaluate->digest;
+    text += evaluate->solution.SerializeAsString();
   } else if (const auto* record = std::get_if<RecordResult>(&action)) {
     text += record->result.SerializeAsString();
   } else {
@@ -99,6 +101,7 @@ TEST_CASE("A conversation resumed after any step goes on exactly as the one that
     // What was sent can be rebuilt from the steps alone, and no message is empty.
     size_t call = 0;
     std::vector<v1::ChatMessage> rebuilt;
+    std::vector<uint32_t> replies;  // those that stand in it
     for (const v1::Step& step : c.steps) {
       if (!step.has_reply()) continue;
       const auto& added = step.reply().added();
@@ -118,6 +121,19 @@ TEST_CASE("A conversation resumed after any step goes on exactly as the one that
       answer.set_role(v1::CHAT_ROLE_ASSISTANT);
       answer.set_content(step.reply().content());
       rebuilt.push_back(answer);
+      // What is said to be left out is what does not stand there.
+      if (added[0].role() == v1::CHAT_ROLE_SYSTEM) {
+        replies.clear();
+        for (uint32_t turn = 0; turn < call; ++turn) {
+          const auto& out = step.reply().left_out();
+          if (std::find(out.begin(), out.end(), turn) == out.end()) replies.push_back(turn);
+        }
+      }
+      REQUIRE(replies.size() == sent[call].size() / 2 - 1);
+      for (size_t i = 0; i < replies.size(); ++i) {
+        REQUIRE(sent[call][2 + 2 * i].content() == c.steps[2 * replies[i]].reply().content());
+      }
+      replies.push_back(static_cast<uint32_t>(call));
       ++call;
     }
   }

@@ -25,7 +25,7 @@ TEST_CASE("A reply with code is evaluated") {
   c.Reply(Fixture::Code("v1"));
   auto evaluate = std::get<Evaluate>(c.Next());
   CHECK(evaluate.solution.contract() == v1::CONTRACT_MODELNEW);
-  CHECK(evaluate.solution.source() == "class ModelNew(nn.Module):\n    # v1\n");
+  CHECK(evaluate.solution.source() == Fixture::Source("v1"));
   CHECK_FALSE(evaluate.benchmark);
 }
 

@@ -86,6 +86,10 @@ grpc::Status FakeCoordinator::Sync(grpc::ServerContext*, const v1::RunnerSyncReq
       *lease.mutable_task() = item.task;
       *lease.mutable_views() = item.views;
       for (const v1::Step& step : item.steps) *lease.add_steps() = step;
+      lease.set_verified_samples(state_.verified_samples);
+      if (state_.job.has_job_budget()) {
+        *(*response->mutable_progress())[kJob].mutable_usage() = state_.used;
+      }
       (*response->mutable_jobs())[kJob] = state_.job;
     }
     return news;

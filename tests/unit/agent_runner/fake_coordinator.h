@@ -51,6 +51,9 @@ class FakeCoordinator : public v1::RunnerService::Service {
     std::set<std::string> open_slots;
     int slots_given = 0;
     std::vector<std::vector<std::string>> avoided;
+    // What the job has used, told where it has a budget of its own.
+    v1::Usage used;
+    uint32_t verified_samples = 0;
   };
 
   FakeCoordinator();

@@ -17,8 +17,10 @@ using json = nlohmann::json;
 
 namespace {
 
+// In a string: versions that differ in comments alone are the same.
 std::string Code(const std::string& comment) {
-  return "```python\nclass ModelNew(nn.Module):\n    # " + comment + "\n    pass\n```\n";
+  return "```python\nclass ModelNew(nn.Module):\n    '''\n    # " + comment +
+         "\n    '''\n    pass\n```\n";
 }
 
 std::string Recording(const std::vector<std::string>& replies) {
@@ -46,9 +48,10 @@ class Runner {
         metrics_(registry_),
         client_(MakeChannel(coordinator)),
         evaluator_(client_, clock_, metrics_, EvaluationOptions(settings)),
+        evaluations_(evaluator_, metrics_),
         endpoints_(clock_, CallOptions(settings), {}),
         services_{client_,
-                  evaluator_,
+                  evaluations_,
                   endpoints_,
                   guidance_,
                   clock_,
@@ -76,11 +79,11 @@ class Runner {
     options.backoff_cap = absl::Milliseconds(20);
     return options;
   }
-  static LlmClient::Options CallOptions(const Settings& settings) {
-    LlmClient::Options options;
-    options.patience = settings.endpoint_patience;
-    options.backoff_base = absl::Milliseconds(1);
-    options.backoff_cap = absl::Milliseconds(20);
+  static EndpointPool::Options CallOptions(const Settings& settings) {
+    EndpointPool::Options options;
+    options.calls.patience = settings.endpoint_patience;
+    options.calls.backoff_base = absl::Milliseconds(1);
+    options.calls.backoff_cap = absl::Milliseconds(20);
     return options;
   }
   static RunnerLoop::Options LoopOptions(const Settings& settings) {
@@ -99,6 +102,7 @@ class Runner {
   RunnerMetrics metrics_;
   CoordinatorClient client_;
   Evaluator evaluator_;
+  SharedEvaluations evaluations_;
   EndpointPool endpoints_;
   GuidanceLibrary guidance_;
   ConversationServices services_;
@@ -225,8 +229,128 @@ TEST_CASE_METHOD(RunnerTest,
   coordinator.With([](State& state) {
     CHECK(state.items[0].result->stop_reason() == v1::STOP_REASON_TARGET_REACHED);
     CHECK(state.items[0].result->speedup() == 2);
-    CHECK(state.slots_given == 3);
+    CHECK(state.slots_given >= 3);  // more where a machine was slow to answer
   });
+}
+
+TEST_CASE_METHOD(RunnerTest, "The same version of two conversations is evaluated once") {
+  Plan(2, {Code("PASSED")});
+  Runner runner(coordinator.target());
+  REQUIRE(coordinator.WaitUntil(AllDone));
+  coordinator.With([](State& state) {
+    int shared = 0;
+    for (const auto& item : state.items) {
+      CHECK(item.result->verified());
+      shared += item.steps.at(1).result().shared() ? 1 : 0;
+    }
+    CHECK(shared == 1);
+  });
+  CHECK(absl::StrContains(runner.metrics(), "kmosaic_evaluations_shared_total 1"));
+}
+
+TEST_CASE_METHOD(
+    RunnerTest, "What was called off for one conversation is tried by the one that waited for it") {
+  // Shared: the worker outlives the test's body.
+  auto busy = std::make_shared<std::latch>(1);
+  auto release = std::make_shared<std::latch>(1);
+  auto first = std::make_shared<std::atomic<bool>>(true);
+  worker.during_verify = [busy, release, first] {
+    if (!first->exchange(false)) return;
+    busy->count_down();
+    release->wait();
+  };
+  Plan(2, {Code("PASSED")});
+  Runner runner(coordinator.target());
+  busy->wait();
+  coordinator.With([](State& state) { state.items[0].cancelled = true; });
+  REQUIRE(
+      coordinator.WaitUntil([](const State& state) { return state.items[0].result.has_value(); }));
+  release->count_down();
+  REQUIRE(coordinator.WaitUntil(AllDone));
+  coordinator.With([](State& state) {
+    CHECK(state.items[0].result->stop_reason() == v1::STOP_REASON_CANCELLED);
+    CHECK(state.items[1].result->verified());
+  });
+}
+
+TEST_CASE_METHOD(RunnerTest, "A job's budget and enough samples end conversations without a call") {
+  FakeChatServer server(std::vector<ScriptedReply>{});
+  v1::StopReason expected = v1::STOP_REASON_UNSPECIFIED;
+  SECTION("budget") {
+    Plan(2, server, [](State& state) {
+      state.job.mutable_job_budget()->set_cost_usd(1);
+      state.used.set_cost_usd(1);
+    });
+    expected = v1::STOP_REASON_COST_BUDGET;
+  }
+  SECTION("enough samples") {
+    Plan(2, server, [](State& state) {
+      state.job.set_enough_verified(1);
+      state.verified_samples = 1;
+    });
+    expected = v1::STOP_REASON_ENOUGH_VERIFIED;
+  }
+  Runner runner(coordinator.target());
+  REQUIRE(coordinator.WaitUntil(AllDone));
+  coordinator.With([&](State& state) {
+    for (const auto& item : state.items) CHECK(item.result->stop_reason() == expected);
+  });
+  CHECK(server.requests().empty());
+}
+
+TEST_CASE_METHOD(RunnerTest, "Strict servers are content with every turn, whatever came before") {
+  // The fake server refuses null and empty messages, two of a role in a row, and calls
+  // without their answers.
+  const std::vector<std::string> replies = {"",
+                                            Code("COMPILE_ERROR"),
+                                            "no code",
+                                            "",
+                                            Code("PASSED 100"),
+                                            Code("PASSED 50"),
+                                            Code("PASSED 90")};
+  std::atomic<size_t> next = 0;
+  FakeChatServer server([&](const json&) { return ScriptedReply::Stream(replies.at(next++)); });
+  Plan(1, server);
+  Runner runner(coordinator.target());
+  REQUIRE(coordinator.WaitUntil(AllDone));
+  coordinator.With([](State& state) {
+    CHECK(state.items[0].result->verified());
+    CHECK(state.items[0].result->turns() == 7);
+  });
+  CHECK(server.requests().size() == 7);
+}
+
+TEST_CASE_METHOD(RunnerTest, "A conversation by Anthropic's tool calls, from first to last") {
+  std::vector<std::string> sources = {"COMPILE_ERROR", "PASSED 100"};
+  std::atomic<size_t> next = 0;
+  FakeChatServer server([&](const json&) {
+    size_t turn = next++;
+    const std::string source =
+        "class ModelNew(nn.Module):\n    x = '# " + sources.at(turn) + " '\n";
+    json call = {{"type", "tool_use"},
+                 {"id", "toolu"},
+                 {"name", turn == 0 ? "evaluate" : "submit"},
+                 {"input", {{"source", source}}}};
+    json body = {{"type", "message"},
+                 {"content", json::array({call})},
+                 {"stop_reason", "tool_use"},
+                 {"usage", {{"input_tokens", 10}, {"output_tokens", 20}}}};
+    return ScriptedReply::Body(200, body.dump());
+  });
+  Plan(1, server, [](State& state) {
+    state.job.mutable_endpoint()->set_kind(v1::ENDPOINT_KIND_ANTHROPIC);
+    state.job.set_protocol(v1::ANSWER_PROTOCOL_TOOLS);
+  });
+  Runner runner(coordinator.target());
+  REQUIRE(coordinator.WaitUntil(AllDone));
+  coordinator.With([](State& state) {
+    CHECK(state.items[0].result->verified());
+    CHECK(state.items[0].result->turns() == 2);
+  });
+  json second = server.requests().at(1)["messages"];
+  CHECK(second[1]["content"][0]["type"] == "tool_use");
+  CHECK(second[2]["content"][0]["type"] == "tool_result");
+  CHECK(second[1]["content"][0]["id"] == second[2]["content"][0]["tool_use_id"]);
 }
 
 TEST_CASE_METHOD(RunnerTest,

@@ -121,12 +121,17 @@ TEST_CASE("Every key of a job file arrives in the job") {
       "assign: round-robin\nsamples: 4\n"
       "endpoint:\n  name: e\n  kind: openai\n  url: http://127.0.0.1:8000/v1\n  model: m\n"
       "  api_key_env: KEY\n  stream: false\n  max_concurrency: 2\n  timeout: 1m30s\n"
+      "  requests_per_minute: 60\n  tokens_per_minute: 90000\n"
       "  prompt_usd_per_million: 0.5\n  completion_usd_per_million: 2\n"
+      "  cached_prompt_usd_per_million: 0.1\n  connect_timeout: 2s\n  first_byte_timeout: 3s\n"
+      "  idle_timeout: 4s\n"
+      "  dialect: {max_completion_tokens: true, omit: [seed], extra: '{\"a\": 1}'}\n"
       "sampling: {temperature: 0, max_tokens: 100, top_p: 0.9, seed: -3}\n"
       "budget: {turns: 1, tokens: 2, cost_usd: 0.5, time: 1h, optimise_turns: 0, context_tokens: "
       "9}\n"
       "evaluation: {device: cuda, scale: 0.25, public_seeds: 1, secret_seeds: 6, benchmark: true, "
       "compile_baseline: true, require: {gpu: H200}}\n"
+      "job_budget: {tokens: 3, cost_usd: 0.25, time: 2h}\nprotocol: tools\nenough_verified: 2\n"
       "guidance: false\ntarget_speedup: 1.5\nweight: 7\npriority: 9\nmax_attempts: 2\n"
       "max_concurrency: 11\n");
   auto job = folder.Read();
@@ -141,6 +146,19 @@ TEST_CASE("Every key of a job file arrives in the job") {
   CHECK_FALSE(spec.endpoint().stream());
   CHECK(spec.endpoint().timeout().seconds() == 90);
   CHECK(spec.endpoint().completion_usd_per_million() == 2);
+  CHECK(spec.endpoint().cached_prompt_usd_per_million() == 0.1);
+  CHECK(spec.endpoint().connect_timeout().seconds() == 2);
+  CHECK(spec.endpoint().first_byte_timeout().seconds() == 3);
+  CHECK(spec.endpoint().idle_timeout().seconds() == 4);
+  CHECK(spec.endpoint().dialect().max_completion_tokens());
+  CHECK(spec.endpoint().dialect().omit(0) == "seed");
+  CHECK(spec.endpoint().dialect().extra() == "{\"a\": 1}");
+  CHECK(spec.job_budget().tokens() == 3);
+  CHECK(spec.job_budget().cost_usd() == 0.25);
+  CHECK(spec.job_budget().time().seconds() == 7200);
+  CHECK(spec.protocol() == v1::ANSWER_PROTOCOL_TOOLS);
+  CHECK(spec.enough_verified() == 2);
+  CHECK_FALSE(spec.guidance_trial());
   CHECK(spec.sampling().temperature() == 0);
   CHECK(spec.sampling().top_p() == 0.9);
   CHECK(spec.sampling().seed() == -3);
@@ -156,10 +174,52 @@ TEST_CASE("Every key of a job file arrives in the job") {
   CHECK(spec.weight() == 7);
   CHECK(spec.priority() == 9);
   CHECK(spec.max_attempts() == 2);
+  CHECK(spec.endpoint().requests_per_minute() == 60);
+  CHECK(spec.endpoint().tokens_per_minute() == 90000);
   CHECK(spec.max_concurrency() == 11);
   // As listed; a folder named twice counts once.
   REQUIRE(job->tasks.size() == 2);
   CHECK(job->tasks[0].spec.id() == "two");
+}
+
+TEST_CASE("Several endpoints arrive with their weights, the first one as the job's endpoint") {
+  JobFolder folder(
+      "kind: generate\ntasks: [tasks/one]\nviews: [[spec]]\nguidance_trial: true\n"
+      "sampling: {temperatures: [0.2, 1]}\n"
+      "endpoints:\n"
+      "  - {name: a, kind: openai, url: 'http://a/v1', model: m, weight: 3}\n"
+      "  - {kind: anthropic, url: 'https://b/v1', model: n}\n");
+  auto job = folder.Read();
+  INFO((folder.problems().empty() ? "" : folder.problems()[0]));
+  REQUIRE(job);
+  const v1::JobSpec& spec = job->spec;
+  CHECK(spec.endpoint().name() == "a");
+  CHECK(spec.endpoint().weight() == 3);
+  REQUIRE(spec.further_endpoints_size() == 1);
+  CHECK(spec.further_endpoints(0).name() == "anthropic");
+  CHECK(spec.further_endpoints(0).kind() == v1::ENDPOINT_KIND_ANTHROPIC);
+  CHECK(spec.further_endpoints(0).weight() == 1);
+  CHECK(spec.guidance_trial());
+  CHECK(spec.sampling().temperatures_size() == 2);
+}
+
+TEST_CASE("What is wrong with endpoints, dialects and budgets is told") {
+  const std::string head = "kind: generate\ntasks: [tasks/one]\nviews: [[spec]]\n";
+  CHECK(ProblemsOf(head + "endpoints:\n"
+                          "  - {kind: openai, url: 'http://a', model: m}\n"
+                          "  - {kind: openai, url: 'http://b', model: m, wait: 3}\n") ==
+        std::vector<std::string>{
+            "job.yaml:6:5: endpoints[1].name: another endpoint of the job is named \"openai\"; "
+            "give each a name of its own",
+            "job.yaml:6:47: unknown key \"endpoints[1].wait\"; known here: weight, kind, name, "
+            "max_concurrency, timeout, url, model, api_key_env, stream, requests_per_minute, "
+            "tokens_per_minute, prompt_usd_per_million, cached_prompt_usd_per_million, "
+            "completion_usd_per_million, connect_timeout, "
+            "first_byte_timeout, idle_timeout, dialect"});
+  CHECK(ProblemsOf(head + "endpoint: {kind: openai, url: 'http://a', model: m, dialect: {omit: "
+                          "[model], extra: '[]'}}\njob_budget: {cost_usd: 1}\n"
+                          "sampling: {temperature: 1, temperatures: [3]}\n")
+            .size() == 4);
 }
 
 TEST_CASE("Problems of a job file name line and column, all at once") {

@@ -2,12 +2,15 @@
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <fstream>
 #include <latch>
 #include <thread>
 
 #include "absl/strings/match.h"
 #include "tests/testing/fake_chat_server.h"
 #include "tests/testing/raw_http_server.h"
+#include "tests/testing/temp_dir.h"
+#include "tests/testing/test_certificates.h"
 
 using namespace kmosaic;  // NOLINT: tests
 
@@ -38,8 +41,12 @@ LlmRequest Request(const std::string& text = "hello") {
   return request;
 }
 
-LlmResult Ask(const v1::Endpoint& endpoint, const OpenAiEndpoint::Limits& limits = {}) {
-  OpenAiEndpoint client(endpoint, kClock, limits);
+HttpEndpoint OpenAi(const v1::Endpoint& endpoint, const HttpEndpoint::Options& options = {}) {
+  return {endpoint, std::make_unique<OpenAiProtocol>(), kClock, options};
+}
+
+LlmResult Ask(const v1::Endpoint& endpoint, const HttpEndpoint::Options& options = {}) {
+  HttpEndpoint client = OpenAi(endpoint, options);
   CancelToken cancel;
   return client.Complete(Request(), cancel);
 }
@@ -173,6 +180,14 @@ TEST_CASE("An error inside a 200 stream is an error, first or in the middle") {
   }
 }
 
+TEST_CASE("A refusal for good inside a stream is not tried again as if it were cut") {
+  FakeChatServer server({ScriptedReply::Raw(
+      "data: {\"error\":{\"type\":\"invalid_request_error\",\"message\":\"no such tool\"}}\n\n")});
+  LlmError error = ErrorOf(Ask(EndpointAt(server.url())));
+  CHECK(error.kind == LlmError::Kind::kBadRequest);
+  CHECK_FALSE(IsRetryable(error.kind));
+}
+
 TEST_CASE("A page instead of a completion is a bad reply that shows how it begins") {
   FakeChatServer server({ScriptedReply::Body(200, "<html>Welcome</html>", "text/html")});
   LlmError error = ErrorOf(Ask(EndpointAt(server.url())));
@@ -180,15 +195,41 @@ TEST_CASE("A page instead of a completion is a bad reply that shows how it begin
   CHECK(absl::StrContains(error.message, "<html>Welcome"));
 }
 
-TEST_CASE("Retry-After comes with 429 and 503") {
+TEST_CASE("Retry-After is honoured in both forms with 429 and 503, and garbage is not") {
+  const std::string past = "Sun, 06 Nov 1994 08:49:37 GMT";
+  const std::string ahead = absl::FormatTime("%a, %d %b %Y %H:%M:%S GMT",
+                                             kClock.Wall() + absl::Hours(2), absl::UTCTimeZone());
+  struct Case {
+    std::string header;
+    absl::Duration least;
+    absl::Duration most;
+  };
+  const Case cases[] = {{"2", absl::Seconds(2), absl::Seconds(2)},
+                        {"1.5", absl::Seconds(1.5), absl::Seconds(1.5)},
+                        {"999999", absl::Seconds(999999), absl::Seconds(999999)},
+                        {ahead, absl::Minutes(100), absl::Hours(2)},
+                        {past, absl::ZeroDuration(), absl::ZeroDuration()},
+                        {"0", absl::ZeroDuration(), absl::ZeroDuration()},
+                        {"-1", absl::ZeroDuration(), absl::ZeroDuration()},
+                        {"soon", absl::ZeroDuration(), absl::ZeroDuration()},
+                        {"", absl::ZeroDuration(), absl::ZeroDuration()}};
+  std::vector<ScriptedReply> replies;
   for (int status : {429, 503}) {
-    ScriptedReply reply = ScriptedReply::Body(status, R"({"error":{"message":"slow down"}})");
-    reply.headers["Retry-After"] = "7";
-    FakeChatServer server({reply});
-    LlmError error = ErrorOf(Ask(EndpointAt(server.url())));
-    CHECK(error.retry_after == absl::Seconds(7));
-    CHECK(error.http_status == status);
-    CHECK(IsRetryable(error.kind));
+    for (const Case& one : cases) {
+      replies.push_back(ScriptedReply::Body(status, R"({"error":{"message":"slow down"}})"));
+      if (!one.header.empty()) replies.back().headers["Retry-After"] = one.header;
+    }
+  }
+  FakeChatServer server(replies);
+  for (int status : {429, 503}) {
+    for (const Case& one : cases) {
+      INFO(status << " " << one.header);
+      LlmError error = ErrorOf(Ask(EndpointAt(server.url())));
+      CHECK(error.retry_after >= one.least);
+      CHECK(error.retry_after <= one.most);
+      CHECK(error.http_status == status);
+      CHECK(IsRetryable(error.kind));
+    }
   }
 }
 
@@ -205,13 +246,44 @@ TEST_CASE("A refused parameter is replaced at once and remembered") {
     }
     return ScriptedReply::Stream("Hi");
   });
-  OpenAiEndpoint client(EndpointAt(server.url()), kClock);
+  HttpEndpoint client = OpenAi(EndpointAt(server.url()));
   CancelToken cancel;
   CHECK(ReplyOf(client.Complete(Request(), cancel)).content() == "Hi");
   CHECK(server.requests().size() == 3);
   CHECK(ReplyOf(client.Complete(Request(), cancel)).content() == "Hi");
   CHECK(server.requests().size() == 4);
   CHECK(server.requests().at(3)["max_completion_tokens"] == 64);
+}
+
+TEST_CASE("A server that knows max_tokens only is understood too, from any start") {
+  FakeChatServer server([](const nlohmann::json& request) {
+    if (request.contains("max_completion_tokens")) {
+      return ScriptedReply::Body(400, R"({"detail":"extra field max_completion_tokens"})");
+    }
+    return ScriptedReply::Stream("Hi");
+  });
+  v1::Endpoint endpoint = EndpointAt(server.url());
+  endpoint.mutable_dialect()->set_max_completion_tokens(true);
+  CHECK(ReplyOf(Ask(endpoint)).content() == "Hi");
+  CHECK(server.requests().size() == 2);
+}
+
+TEST_CASE("An endpoint's profile decides what is sent, without a refusal") {
+  FakeChatServer server([](const nlohmann::json&) { return ScriptedReply::Stream("Hi"); });
+  v1::Endpoint endpoint = EndpointAt(server.url());
+  endpoint.mutable_dialect()->set_max_completion_tokens(true);
+  for (const char* parameter : {"temperature", "stream_options"}) {
+    endpoint.mutable_dialect()->add_omit(parameter);
+  }
+  endpoint.mutable_dialect()->set_extra(R"({"reasoning_effort":"low","model":"other"})");
+  ReplyOf(Ask(endpoint));
+  auto sent = server.requests().at(0);
+  CHECK(sent["max_completion_tokens"] == 64);
+  CHECK_FALSE(sent.contains("max_tokens"));
+  CHECK_FALSE(sent.contains("temperature"));
+  CHECK_FALSE(sent.contains("stream_options"));
+  CHECK(sent["reasoning_effort"] == "low");
+  CHECK(sent["model"] == "other");
 }
 
 TEST_CASE("A request that is refused for good is sent once and shows the server's words") {
@@ -222,23 +294,114 @@ TEST_CASE("A request that is refused for good is sent once and shows the server'
   CHECK(server.requests().size() == 1);
 }
 
-TEST_CASE("The key goes into the header and never into a message") {
+TEST_CASE("The key goes into the header and, whatever the server says, nowhere else") {
+  const std::string key = "sk-canary-5e1f";
+  const std::string shown = "you sent " + key;
+  ScriptedReply refusal =
+      ScriptedReply::Body(401, nlohmann::json({{"error", {{"message", shown}}}}).dump());
+  refusal.headers["X-Request-Id"] = "for-" + key;
+  FakeChatServer server({refusal, ScriptedReply::Stream(shown, 10, 20, 1000)});
+  v1::Endpoint endpoint = EndpointAt(server.url());
+  endpoint.set_api_key_env("KMOSAIC_TEST_KEY");
+  setenv("KMOSAIC_TEST_KEY", (key + "\n").c_str(), 1);
+  LlmError error = ErrorOf(Ask(endpoint));
+  v1::ModelReply reply = ReplyOf(Ask(endpoint));
+  unsetenv("KMOSAIC_TEST_KEY");
+  CHECK(server.last_header("Authorization") == "Bearer " + key);
+  CHECK(error.kind == LlmError::Kind::kAuth);
+  CHECK(absl::StrContains(error.message, "you sent [key]"));
+  CHECK_FALSE(absl::StrContains(error.message, key));
+  CHECK_FALSE(absl::StrContains(reply.ShortDebugString(), key));
+  CHECK_FALSE(absl::StrContains(server.requests().at(0).dump(), key));
+}
+
+TEST_CASE("A key comes from a folder, where it may be exchanged, or from the environment") {
+  TempDir folder;
   v1::Endpoint endpoint = EndpointAt("");
   endpoint.set_api_key_env("KMOSAIC_TEST_KEY");
-  SECTION("set") {
-    FakeChatServer server({ScriptedReply::Body(401, R"({"error":{"message":"wrong key"}})")});
+  HttpEndpoint::Options options;
+  options.api_key_dir = folder.path();
+  SECTION("folder") {
+    FakeChatServer server([](const nlohmann::json&) { return ScriptedReply::Stream("Hi"); });
     endpoint.set_url(server.url());
-    setenv("KMOSAIC_TEST_KEY", "sk-very-secret", 1);
-    LlmError error = ErrorOf(Ask(endpoint));
-    unsetenv("KMOSAIC_TEST_KEY");
-    CHECK(server.last_header("Authorization") == "Bearer sk-very-secret");
-    CHECK(error.kind == LlmError::Kind::kAuth);
-    CHECK_FALSE(absl::StrContains(error.message, "secret"));
+    HttpEndpoint client = OpenAi(endpoint, options);
+    CancelToken cancel;
+    for (const char* key : {"first", "second"}) {
+      std::ofstream(folder.path() + "/KMOSAIC_TEST_KEY") << key << "\n";
+      ReplyOf(client.Complete(Request(), cancel));
+      CHECK(server.last_header("Authorization") == std::string("Bearer ") + key);
+    }
   }
-  SECTION("not set") {
-    LlmError error = ErrorOf(Ask(endpoint));
+  SECTION("nowhere") {
+    LlmError error = ErrorOf(Ask(endpoint, options));
     CHECK(error.kind == LlmError::Kind::kAuth);
     CHECK(absl::StrContains(error.message, "KMOSAIC_TEST_KEY"));
+    CHECK(absl::StrContains(error.message, folder.path()));
+  }
+  SECTION("a name that leads out of the folder") {
+    endpoint.set_api_key_env("../KMOSAIC_TEST_KEY");
+    CHECK(ErrorOf(Ask(endpoint, options)).kind == LlmError::Kind::kAuth);
+  }
+}
+
+TEST_CASE("Each call has an id of its own, which the server, the reply and errors name") {
+  ScriptedReply refusal = ScriptedReply::Body(503, "busy");
+  refusal.headers["X-Request-Id"] = "theirs-1";
+  FakeChatServer server({ScriptedReply::Stream("Hi"), refusal});
+  HttpEndpoint client = OpenAi(EndpointAt(server.url()));
+  CancelToken cancel;
+  std::string id = ReplyOf(client.Complete(Request(), cancel)).request_id();
+  CHECK_FALSE(id.empty());
+  CHECK(server.last_header("X-Request-Id") == id);
+  LlmError error = ErrorOf(client.Complete(Request(), cancel));
+  CHECK(server.last_header("X-Request-Id") != id);
+  CHECK(absl::StrContains(error.message, server.last_header("X-Request-Id")));
+  CHECK(absl::StrContains(error.message, "theirs-1"));
+}
+
+TEST_CASE("Cached prompt tokens have a price of their own") {
+  v1::Endpoint endpoint = EndpointAt("");
+  v1::Usage usage;
+  usage.set_prompt_tokens(1'000'000);
+  usage.set_cached_prompt_tokens(400'000);
+  usage.set_completion_tokens(100'000);
+  CHECK(CostOf(endpoint, usage) == Approx(3));  // 2 + 1
+  endpoint.set_cached_prompt_usd_per_million(0.5);
+  CHECK(CostOf(endpoint, usage) == Approx(0.6 * 2 + 0.4 * 0.5 + 1));
+}
+
+TEST_CASE("Calls go through a proxy where one is set, except to hosts that are excepted") {
+  const std::string body = R"({"choices":[{"message":{"content":"Hi"},"finish_reason":"stop"}]})";
+  RawHttpServer server({RawHttpServer::Answer(body)});
+  HttpEndpoint::Options options;
+  SECTION("through it") {
+    options.http.proxy = server.url();
+    v1::Endpoint endpoint = EndpointAt("http://llm.invalid/v1", false);
+    CHECK(ReplyOf(Ask(endpoint, options)).content() == "Hi");
+    CHECK(absl::StartsWith(server.last_head(), "POST http://llm.invalid/v1/chat/completions "));
+  }
+  SECTION("past it") {
+    options.http.proxy = "http://127.0.0.1:1";
+    options.http.no_proxy = "localhost,127.0.0.1";
+    CHECK(ReplyOf(Ask(EndpointAt(server.url() + "/v1", false), options)).content() == "Hi");
+    CHECK(absl::StartsWith(server.last_head(), "POST /v1/chat/completions "));
+  }
+}
+
+TEST_CASE("A server is believed when an authority that is trusted has signed it") {
+  FakeChatServer server(FakeChatServer::Tls(), {ScriptedReply::Stream("Hi")});
+  TempDir folder;
+  HttpEndpoint::Options options;
+  SECTION("trusted") {
+    options.http.ca_file = folder.path() + "/ca.pem";
+    std::ofstream(options.http.ca_file) << kTestAuthority;
+    CHECK(ReplyOf(Ask(EndpointAt(server.url()), options)).content() == "Hi");
+  }
+  SECTION("unknown") {
+    LlmError error = ErrorOf(Ask(EndpointAt(server.url()), options));
+    CHECK(error.kind == LlmError::Kind::kUnavailable);
+    CHECK(absl::StrContains(error.message, "certificate"));
+    CHECK(server.requests().empty());
   }
 }
 
@@ -250,7 +413,7 @@ TEST_CASE("An endpoint that is not there is unavailable, with its address") {
 
 TEST_CASE("Waiting has limits: to the first byte, between bytes, in all") {
   std::latch released(1);
-  OpenAiEndpoint::Limits limits;
+  HttpEndpoint::Options limits;
   v1::Endpoint endpoint = EndpointAt("");
   std::string expected;
   ScriptedReply reply =
@@ -278,6 +441,35 @@ TEST_CASE("Waiting has limits: to the first byte, between bytes, in all") {
   CHECK(absl::StrContains(error.message, expected));
 }
 
+TEST_CASE("An endpoint's own limits of waiting count") {
+  std::latch released(1);
+  ScriptedReply reply;
+  reply.before = [&] { released.wait(); };
+  FakeChatServer server({reply});
+  v1::Endpoint endpoint = EndpointAt(server.url(), false);
+  endpoint.mutable_first_byte_timeout()->set_nanos(50'000'000);
+  LlmError error = ErrorOf(Ask(endpoint));
+  released.count_down();
+  CHECK(error.kind == LlmError::Kind::kTimeout);
+  CHECK(absl::StrContains(error.message, "no answer within 50ms"));
+}
+
+TEST_CASE("Giving up closes the connection, so that the server need not go on") {
+  RawHttpServer server({{"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n: ping\n\n"}});
+  HttpEndpoint::Options options;
+  options.idle = absl::Milliseconds(50);
+  HttpEndpoint client = OpenAi(EndpointAt(server.url()), options);
+  CancelToken cancel;
+  CHECK(ErrorOf(client.Complete(Request(), cancel)).kind == LlmError::Kind::kTimeout);
+  server.WaitForClose();
+}
+
+TEST_CASE("An answer that breaks off before its first byte was not paid for") {
+  RawHttpServer server({RawHttpServer::Close()});
+  LlmError error = ErrorOf(Ask(EndpointAt(server.url())));
+  CHECK(error.kind == LlmError::Kind::kUnavailable);
+}
+
 TEST_CASE("A call in flight is called off") {
   std::latch called(1);
   std::latch released(1);
@@ -287,7 +479,7 @@ TEST_CASE("A call in flight is called off") {
     released.wait();
   };
   FakeChatServer server({reply});
-  OpenAiEndpoint client(EndpointAt(server.url()), kClock);
+  HttpEndpoint client = OpenAi(EndpointAt(server.url()));
   CancelToken cancel;
   std::thread canceller([&] {
     called.wait();
@@ -305,7 +497,7 @@ TEST_CASE("A kept connection that the server has closed costs nothing but a new 
   const std::string body = R"({"choices":[{"message":{"content":"Hi"},"finish_reason":"stop"}]})";
   RawHttpServer server(
       {RawHttpServer::Answer(body), RawHttpServer::Close(), RawHttpServer::Answer(body)});
-  OpenAiEndpoint client(EndpointAt(server.url() + "/v1", false), kClock);
+  HttpEndpoint client = OpenAi(EndpointAt(server.url() + "/v1", false));
   CancelToken cancel;
   CHECK(ReplyOf(client.Complete(Request(), cancel)).content() == "Hi");
   CHECK(ReplyOf(client.Complete(Request(), cancel)).content() == "Hi");

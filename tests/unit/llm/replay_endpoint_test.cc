@@ -81,6 +81,27 @@ TEST_CASE("Recorded tokens are estimates and cost nothing; thinking is taken apa
   CHECK(reply.finish_reason() == "stop");
 }
 
+TEST_CASE("A whole recorded reply comes back as it was") {
+  auto endpoint = Make(
+      R"({"task": "a", "turn": 0, "content": "<think>stays</think>", "reasoning": "hm",)"
+      R"( "finish_reason": "length", "model": "m", "tool_calls": [{"id": "i", "name": "evaluate",)"
+      R"( "arguments": "{"}], "usage": {"prompt_tokens": 7, "cached_prompt_tokens": 2,)"
+      R"( "completion_tokens": 5, "reasoning_tokens": 3, "cost_usd": 0.5, "estimated": false}})");
+  CancelToken cancel;
+  auto reply = std::get<v1::ModelReply>(endpoint->Complete(Request("a", 0), cancel));
+  CHECK(reply.content() == "<think>stays</think>");
+  CHECK(reply.reasoning() == "hm");
+  CHECK(reply.finish_reason() == "length");
+  CHECK(reply.model() == "m");
+  REQUIRE(reply.tool_calls_size() == 1);
+  CHECK(reply.tool_calls(0).arguments() == "{");
+  CHECK(reply.usage().requests() == 1);
+  CHECK(reply.usage().prompt_tokens() == 7);
+  CHECK(reply.usage().cached_prompt_tokens() == 2);
+  CHECK(reply.usage().cost_usd() == 0.5);
+  CHECK_FALSE(reply.usage().estimated());
+}
+
 TEST_CASE("A recording that is wrong is refused with line and reason") {
   const std::string good = "{\"task\": \"a\", \"turn\": 0, \"content\": \"x\"}\n";
   CHECK(absl::StrContains(ErrorOf(good + "nonsense"), "line 2"));

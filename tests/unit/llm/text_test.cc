@@ -3,9 +3,9 @@
 #include <random>
 
 #include "absl/strings/match.h"
-#include "agent_runner/llm/chat_reply.h"
+#include "agent_runner/llm/chat_protocol.h"
+#include "agent_runner/llm/llm_errors.h"
 #include "agent_runner/llm/lone_surrogates.h"
-#include "agent_runner/llm/http_endpoint.h"
 #include "agent_runner/llm/retry_after.h"
 #include "agent_runner/llm/sse_parser.h"
 #include "agent_runner/llm/thinking.h"
@@ -24,13 +24,21 @@ std::vector<std::string> Events(const std::vector<std::string>& pieces) {
   return events;
 }
 
-ChatReply Streamed(const std::vector<std::string>& events) {
-  ChatReply reply;
-  for (const std::string& event : events) {
-    if (!reply.AddEvent(event)) break;
+// A reply of OpenAI's API after these events.
+class Streamed {
+ public:
+  explicit Streamed(const std::vector<std::string>& events) {
+    for (const std::string& event : events) {
+      if (!reply_->AddEvent(event)) break;
+    }
   }
-  return reply;
-}
+  const std::optional<LlmError>& error() const { return reply_->error(); }
+  bool complete() const { return reply_->complete(); }
+  v1::ModelReply Finish(uint64_t prompt_tokens) const { return reply_->Finish(prompt_tokens); }
+
+ private:
+  std::unique_ptr<ChatReply> reply_ = OpenAiProtocol().NewReply();
+};
 
 std::string Content(const std::string& text) {
   return R"({"choices":[{"index":0,"delta":{"content":")" + text + R"("}}]})";
@@ -82,7 +90,7 @@ TEST_CASE("SseParser stops at an event that is too large") {
 }
 
 TEST_CASE("A reply is put together from its deltas") {
-  ChatReply reply = Streamed({Content("Hel"), Content("lo"), kFinish, "[DONE]"});
+  Streamed reply({Content("Hel"), Content("lo"), kFinish, "[DONE]"});
   CHECK(reply.complete());
   v1::ModelReply finished = reply.Finish(5);
   CHECK(finished.content() == "Hello");
@@ -92,7 +100,7 @@ TEST_CASE("A reply is put together from its deltas") {
 TEST_CASE("Usage is counted once in whichever chunk it comes") {
   const std::string usage = R"("usage":{"prompt_tokens":11,"completion_tokens":7,)"
                             R"("completion_tokens_details":{"reasoning_tokens":3}})";
-  auto check = [](const ChatReply& reply) {
+  auto check = [](const Streamed& reply) {
     v1::Usage counted = reply.Finish(999).usage();
     CHECK(counted.prompt_tokens() == 11);
     CHECK(counted.completion_tokens() == 7);
@@ -152,15 +160,13 @@ TEST_CASE("SplitThinking takes leading reasoning apart and leaves other tags alo
 }
 
 TEST_CASE("An error in the stream is no answer, and its kind is told") {
-  ChatReply overloaded =
-      Streamed({Content("half"), R"({"error":{"type":"overloaded_error","message":"Overloaded"}})",
-                kFinish});
+  Streamed overloaded({Content("half"),
+                       R"({"error":{"type":"overloaded_error","message":"Overloaded"}})", kFinish});
   REQUIRE(overloaded.error());
   CHECK(overloaded.error()->kind == LlmError::Kind::kUnavailable);
   CHECK(absl::StrContains(overloaded.error()->message, "Overloaded"));
   CHECK(absl::StrContains(overloaded.error()->message, "overloaded_error"));
-  ChatReply invalid =
-      Streamed({R"({"error":{"type":"invalid_request_error","message":"no such model"}})"});
+  Streamed invalid({R"({"error":{"type":"invalid_request_error","message":"no such model"}})"});
   CHECK(invalid.error()->kind == LlmError::Kind::kBadRequest);
   CHECK(Streamed({"not json"}).error()->kind == LlmError::Kind::kBadReply);
 }
@@ -242,7 +248,7 @@ TEST_CASE("A request holds no null and no empty message") {
     if (role != v1::CHAT_ROLE_ASSISTANT) message.set_content("text");
     request.messages.push_back(message);
   }
-  CHECK(ChatRequestBody(endpoint, request, {}) ==
+  CHECK(OpenAiProtocol().Body(endpoint, request, {}) ==
         R"({"model":"m","messages":[{"role":"system","content":"text"},)"
         R"({"role":"user","content":"text"}],"temperature":0.5,"max_tokens":100,)"
         R"("stream":true,"stream_options":{"include_usage":true}})");
