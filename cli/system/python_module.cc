@@ -27,9 +27,10 @@ int RunPythonModule(Host& host, const std::string& module,
   options.own_process_group = true;
   absl::StatusOr<ChildProcess> child = ChildProcess::Start(options);
   if (!child.ok()) return Fail(host, child.status());
-  Interrupt::Scope scope(*host.interrupt, [&child] { child->Signal(SIGINT); });
+  Interrupt::Scope scope(*host.interrupt, [&child] { child->Signal(SIGTERM); });
   std::optional<int> code = child->Wait(absl::InfiniteDuration());
-  return code.value_or(kExitInterrupted);
+  if (host.interrupt->triggered()) return kExitInterrupted;
+  return code.value_or(kExitNo);
 }
 
 }  // namespace kmosaic

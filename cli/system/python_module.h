@@ -10,8 +10,9 @@
 namespace kmosaic {
 
 // Runs `python -m kernelmosaic.MODULE ARGUMENTS` under the Python that FindPython names, with
-// this process's standard streams, until it ends. The first interrupt is passed on as SIGINT.
-// Returns its exit code, or the one for what failed, which has been said.
+// this process's standard streams, until it ends. An interrupt is passed on as SIGTERM.
+// Returns its exit code, kExitInterrupted after an interrupt, or the one for what failed, which
+// has been said.
 int RunPythonModule(Host& host, const std::string& module,
                     const std::vector<std::string>& arguments);
 

@@ -22,8 +22,9 @@ namespace kmosaic {
 namespace {
 
 int PollMillis(absl::Time deadline) {
-  int64_t millis = absl::ToInt64Milliseconds(deadline - absl::Now()) + 1;
-  return static_cast<int>(std::clamp<int64_t>(millis, 0, 3'600'000));
+  // Bounded before it is converted: an infinite deadline has no number of milliseconds.
+  absl::Duration left = std::clamp(deadline - absl::Now(), absl::ZeroDuration(), absl::Hours(1));
+  return static_cast<int>(absl::ToInt64Milliseconds(left)) + 1;
 }
 
 std::vector<char*> Pointers(std::vector<std::string>& strings) {
@@ -126,6 +127,8 @@ absl::StatusOr<std::string> ChildProcess::ReadLine(absl::Duration timeout) {
     pollfd event = {stdout_fd_, POLLIN, 0};
     int ready = poll(&event, 1, PollMillis(deadline));
     if (ready < 0 && errno == EINTR) continue;
+    // A poll is an hour at most.
+    if (ready == 0 && absl::Now() < deadline) continue;
     if (ready == 0) {
       return absl::DeadlineExceededError(
           absl::StrCat("no line within ", absl::FormatDuration(timeout)));

@@ -25,6 +25,8 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 # How often the job's state is read.
 POLL_SECONDS = 2.0
+# How long the system may take to end.
+STOP_SECONDS = 60.0
 VIEWS = (
     "[[description], [reference], [spec], [description, reference], [description, spec], "
     "[reference, spec], [description, reference, spec]]"
@@ -80,7 +82,11 @@ class Trial:
         for process in reversed(self.started):
             process.send_signal(signal.SIGTERM)
         for process in self.started:
-            process.communicate()
+            try:
+                process.communicate(timeout=STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.communicate()
 
     def job_file(self, url: str) -> Path:
         benchmark = "true" if self.options.device == "cuda" else "false"

@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <catch2/catch.hpp>
+#include <ctime>
 #include <fstream>
 #include <sstream>
 
@@ -43,6 +44,16 @@ TEST_CASE("a signal ends it, and the exit says which") {
   CHECK_FALSE(child->Poll().has_value());
   child->Signal(SIGKILL);
   CHECK(child->Wait(absl::Seconds(20)) == 128 + SIGKILL);
+}
+
+TEST_CASE("waiting without a deadline does not spin") {
+  ChildProcess::Options options;
+  options.argv = {"sh", "-c", "sleep 0.4"};
+  auto child = ChildProcess::Start(options);
+  REQUIRE(child.ok());
+  std::clock_t before = std::clock();
+  CHECK(child->Wait(absl::InfiniteDuration()) == 0);
+  CHECK(static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC < 0.1);
 }
 
 TEST_CASE("dropping a child kills it") {
