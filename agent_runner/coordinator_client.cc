@@ -13,7 +13,7 @@ namespace {
 using Stub = v1::RunnerService::Stub;
 
 constexpr absl::Duration kCallTimeout = absl::Seconds(15);
-constexpr absl::Duration kReleaseSlotTimeout = absl::Seconds(5);
+constexpr absl::Duration kShortTimeout = absl::Seconds(5);
 
 template <typename Request, typename Response>
 absl::StatusOr<Response> Call(Stub& stub,
@@ -57,6 +57,11 @@ absl::Status CoordinatorClient::Release(const v1::ReleaseRequest& request, Cance
   return Call(*stub_, &Stub::Release, request, kCallTimeout, &cancel).status();
 }
 
+absl::StatusOr<v1::SyncEndpointsResponse> CoordinatorClient::SyncEndpoints(
+    const v1::SyncEndpointsRequest& request) {
+  return Call(*stub_, &Stub::SyncEndpoints, request, kShortTimeout, nullptr);
+}
+
 absl::StatusOr<v1::Slot> CoordinatorClient::AcquireSlot(const v1::AcquireSlotRequest& request,
                                                         CancelToken& cancel) {
   absl::Duration wait =
@@ -67,8 +72,7 @@ absl::StatusOr<v1::Slot> CoordinatorClient::AcquireSlot(const v1::AcquireSlotReq
 void CoordinatorClient::ReleaseSlot(const std::string& id) {
   v1::ReleaseSlotRequest request;
   request.set_id(id);
-  absl::Status status =
-      Call(*stub_, &Stub::ReleaseSlot, request, kReleaseSlotTimeout, nullptr).status();
+  absl::Status status = Call(*stub_, &Stub::ReleaseSlot, request, kShortTimeout, nullptr).status();
   if (!status.ok()) {
     LogDebug("slot not given back, it will run out",
              {{"slot", id}, {"error", std::string(status.message())}});

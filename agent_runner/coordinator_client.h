@@ -26,6 +26,9 @@ class CoordinatorClient {
   absl::Status RecordStep(const kernelmosaic::v1::RecordStepRequest& request, CancelToken& cancel);
   absl::Status Complete(const kernelmosaic::v1::CompleteRequest& request, CancelToken& cancel);
   absl::Status Release(const kernelmosaic::v1::ReleaseRequest& request, CancelToken& cancel);
+  // Answered at once.
+  absl::StatusOr<kernelmosaic::v1::SyncEndpointsResponse> SyncEndpoints(
+      const kernelmosaic::v1::SyncEndpointsRequest& request);
   // `request.wait` is on top of the call's own time.
   absl::StatusOr<kernelmosaic::v1::Slot> AcquireSlot(
       const kernelmosaic::v1::AcquireSlotRequest& request, CancelToken& cancel);

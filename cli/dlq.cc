@@ -103,6 +103,19 @@ int Replay(Host& host, const CommandLine& line, const DlqArguments& arguments) {
   return kExitDone;
 }
 
+int Purge(Host& host, const CommandLine& line, const DlqArguments& arguments) {
+  auto client = Client(host, line);
+  if (!client.ok()) return Fail(host, client.status());
+  auto purged = (*client)->PurgeDeadLetters(arguments.job, arguments.items);
+  if (!purged.ok()) return Fail(host, purged.status());
+  if (line.output != OutputFormat::kTable) {
+    PrintJson(*host.out, line.output, {{"job", arguments.job}, {"purged", *purged}});
+  } else {
+    *host.out << arguments.job << ": " << *purged << " conversations are given up\n";
+  }
+  return kExitDone;
+}
+
 }  // namespace
 
 void AddDlqCommands(CLI::App& app, CommandLine& line) {
@@ -130,6 +143,14 @@ void AddDlqCommands(CLI::App& app, CommandLine& line) {
       ->type_name("");
   replay->callback([arguments, &line] {
     line.action = [arguments, &line](Host& host) { return Replay(host, line, *arguments); };
+  });
+  CLI::App* purge =
+      dlq->add_subcommand("purge", "Give items of a job up for good and drop their conversations");
+  purge->add_option("JOB", arguments->job, "job id")->required()->type_name("");
+  purge->add_option("ITEM", arguments->items, "numbers of items (default: all of the job)")
+      ->type_name("");
+  purge->callback([arguments, &line] {
+    line.action = [arguments, &line](Host& host) { return Purge(host, line, *arguments); };
   });
 }
 

@@ -30,6 +30,8 @@ void AddOptions(Flags& flags, kmosaic::Options& options) {
               "HOST:PORT of /metrics, /healthz and /sd/prometheus");
   options.Add("data-dir", &server.data_dir,
               "directory of everything durable; made when it is not there (required)");
+  options.Add("shards", &server.shards,
+              "stores and threads of the queue; one carries what docs/benchmarks.md says");
   options.Add("lease-ttl", &server.queue.lease_ttl,
               "a task whose runner is silent for this long goes to another one");
   options.Add("worker-sync", &server.placement.sync_interval, "how often workers tell their state");
@@ -54,6 +56,7 @@ void AddOptions(Flags& flags, kmosaic::Options& options) {
 std::string Check(const Flags& flags) {
   const kmosaic::CoordinatorServer::Options& server = flags.server;
   if (server.data_dir.empty()) return "--data-dir is required";
+  if (server.shards < 1 || server.shards > 64) return "--shards must be from 1 to 64";
   if (server.queue.lease_ttl < absl::Seconds(3)) return "--lease-ttl must be at least 3s";
   if (server.placement.sync_interval <= absl::ZeroDuration() ||
       server.placement.lost_after < 2 * server.placement.sync_interval) {

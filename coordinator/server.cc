@@ -3,6 +3,7 @@
 #include <google/protobuf/util/time_util.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <filesystem>
@@ -24,6 +25,7 @@
 #include "coordinator/queue/queue_metrics.h"
 #include "coordinator/queue/task_queue.h"
 #include "coordinator/service/admin_service.h"
+#include "coordinator/service/audit_log.h"
 #include "coordinator/service/blob_files.h"
 #include "coordinator/service/blob_service.h"
 #include "coordinator/service/dataset_service.h"
@@ -33,6 +35,7 @@
 #include "coordinator/service/score_service.h"
 #include "coordinator/service/worker_registry.h"
 #include "coordinator/store/backup.h"
+#include "coordinator/store/drain_orders.h"
 #include "coordinator/store/rocksdb_task_store.h"
 
 namespace kmosaic {
@@ -99,8 +102,9 @@ class Server : public CoordinatorServer {
   ScoreMetrics score_metrics_{metrics_};
   ExportMetrics export_metrics_{metrics_};
   std::atomic<bool> healthy_ = true;
-  std::unique_ptr<RocksDbTaskStore> store_;
+  std::vector<std::unique_ptr<RocksDbTaskStore>> stores_;
   std::unique_ptr<BlobFiles> blobs_;
+  std::unique_ptr<AuditLog> audit_;
   std::unique_ptr<Placement> placement_;
   std::unique_ptr<TaskQueue> queue_;
   std::unique_ptr<LeaseSlots> lease_slots_;
@@ -118,8 +122,17 @@ class Server : public CoordinatorServer {
 
 absl::Status Server::Start(const Options& options, const Clock& clock) {
   KMOSAIC_RETURN_IF_ERROR(PrepareDirectory(options.data_dir));
-  KMOSAIC_ASSIGN_OR_RETURN(store_, RocksDbTaskStore::Open(StoreDirectory(options.data_dir), {}));
+  size_t shards = static_cast<size_t>(options.shards);
+  size_t stores = std::max(shards, CountStores(options.data_dir));
+  std::vector<TaskStore*> opened;
+  for (size_t shard = 0; shard < stores; ++shard) {
+    KMOSAIC_ASSIGN_OR_RETURN(std::unique_ptr<RocksDbTaskStore> store,
+                             RocksDbTaskStore::Open(StoreDirectory(options.data_dir, shard), {}));
+    opened.push_back(store.get());
+    stores_.push_back(std::move(store));
+  }
   KMOSAIC_ASSIGN_OR_RETURN(blobs_, BlobFiles::Open(BlobDirectory(options.data_dir)));
+  KMOSAIC_ASSIGN_OR_RETURN(audit_, AuditLog::Open(options.data_dir + "/audit.jsonl", clock));
 
   TaskQueueOptions queue_options;
   queue_options.rules = options.queue;
@@ -129,9 +142,12 @@ absl::Status Server::Start(const Options& options, const Clock& clock) {
     healthy_ = false;
     on_fatal(status);
   };
-  KMOSAIC_ASSIGN_OR_RETURN(queue_, TaskQueue::Start(queue_options, *store_, clock, queue_metrics_));
+  KMOSAIC_ASSIGN_OR_RETURN(queue_,
+                           TaskQueue::Start(queue_options, opened, shards, clock, queue_metrics_));
+  PlacementTable::Options placement = options.placement;
+  KMOSAIC_ASSIGN_OR_RETURN(placement.drained, ReadDrainOrders(*opened[0], clock.Wall()));
   placement_ = std::make_unique<Placement>(
-      options.placement, clock, [this](v1::Role role, absl::Duration waited) {
+      std::move(placement), clock, [this](v1::Role role, absl::Duration waited) {
         placement_metrics_.wait_seconds.Add({{"role", RoleName(role)}}, SecondsBuckets())
             .Observe(absl::ToDoubleSeconds(waited));
       });
@@ -160,15 +176,16 @@ absl::Status Server::Start(const Options& options, const Clock& clock) {
   job_options.unsatisfiable = [this](const v1::JobSpec& spec) {
     return WhyUnsatisfiable(*placement_, spec);
   };
+  job_options.audit = audit_.get();
   job_service_ = std::make_unique<JobService>(std::move(job_options), *queue_);
-  runner_service_ = std::make_unique<RunnerService>(*queue_, *placement_, *lease_slots_);
+  runner_service_ = std::make_unique<RunnerService>(*queue_, *placement_, *lease_slots_, clock);
   worker_registry_ = std::make_unique<WorkerRegistry>(*placement_);
   score_service_ =
       std::make_unique<ScoreService>(ScoreService::Options{}, *placement_, clock, score_metrics_);
   dataset_service_ = std::make_unique<DatasetService>(*queue_, export_metrics_);
   blob_service_ = std::make_unique<BlobService>(*blobs_);
   admin_service_ = std::make_unique<AdminService>(
-      std::move(self), *queue_, *placement_,
+      std::move(self), *queue_, *placement_, audit_.get(),
       [this, data_dir = options.data_dir, &clock](const std::string& directory) {
         return Backup(data_dir, directory, clock);
       });
@@ -187,7 +204,9 @@ absl::StatusOr<v1::BackupResponse> Server::Backup(const std::string& data_dir,
                                                   const std::string& directory,
                                                   const Clock& clock) const {
   absl::Duration begin = clock.Steady();
-  KMOSAIC_ASSIGN_OR_RETURN(BackupSize size, MakeBackup(*store_, data_dir, directory));
+  std::vector<const RocksDbTaskStore*> stores;
+  for (const auto& store : stores_) stores.push_back(store.get());
+  KMOSAIC_ASSIGN_OR_RETURN(BackupSize size, MakeBackup(stores, data_dir, directory));
   v1::BackupResponse response;
   response.set_files(size.files);
   response.set_bytes(size.bytes);

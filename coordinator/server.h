@@ -24,6 +24,9 @@ class CoordinatorServer {
     std::string http_listen = "127.0.0.1:0";
     // Everything durable; made when it is not there. One coordinator at a time.
     std::string data_dir;
+    // Stores and threads of the queue. More of them than before take new jobs from now on;
+    // with fewer the further ones finish what they have.
+    int64_t shards = 1;
     QueueRules queue;
     DiskMarks disk;
     PlacementTable::Options placement;

@@ -1,5 +1,6 @@
 #include "coordinator/store_commands.h"
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -14,21 +15,37 @@
 namespace kmosaic {
 namespace {
 
-absl::StatusOr<nlohmann::ordered_json> Check(const std::string& data_dir) {
+absl::StatusOr<StoreSummary> CheckShard(const std::string& directory) {
   KMOSAIC_ASSIGN_OR_RETURN(std::unique_ptr<RocksDbTaskStore> store,
-                           RocksDbTaskStore::OpenReadOnly(StoreDirectory(data_dir)));
+                           RocksDbTaskStore::OpenReadOnly(directory));
   KMOSAIC_ASSIGN_OR_RETURN(uint64_t schema, ReadSchema(*store));
   if (schema != kSchemaVersion) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the store in ", data_dir, " has schema ", schema, " and this program checks ",
-                     kSchemaVersion, "; start the coordinator that fits on it once"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the store in ", directory, " has schema ", schema, " and this program checks ",
+        kSchemaVersion, "; start the coordinator that fits on it once"));
   }
   KMOSAIC_RETURN_IF_ERROR(store->VerifyChecksums());
-  KMOSAIC_ASSIGN_OR_RETURN(StoreSummary summary, CheckStore(*store));
-  return nlohmann::ordered_json{
-      {"data_dir", data_dir},   {"schema", schema},         {"jobs", summary.jobs},
-      {"tasks", summary.tasks}, {"items", summary.items},   {"live_items", summary.live},
-      {"steps", summary.steps}, {"events", summary.events}, {"dead_letters", summary.dead_letters}};
+  return CheckStore(*store);
+}
+
+absl::StatusOr<nlohmann::ordered_json> Check(const std::string& data_dir) {
+  StoreSummary sum;
+  size_t shards = std::max<size_t>(CountStores(data_dir), 1);
+  for (size_t shard = 0; shard < shards; ++shard) {
+    KMOSAIC_ASSIGN_OR_RETURN(StoreSummary each, CheckShard(StoreDirectory(data_dir, shard)));
+    sum.jobs += each.jobs;
+    sum.tasks += each.tasks;
+    sum.items += each.items;
+    sum.live += each.live;
+    sum.steps += each.steps;
+    sum.events += each.events;
+    sum.dead_letters += each.dead_letters;
+  }
+  return nlohmann::ordered_json{{"data_dir", data_dir},   {"schema", kSchemaVersion},
+                                {"shards", shards},       {"jobs", sum.jobs},
+                                {"tasks", sum.tasks},     {"items", sum.items},
+                                {"live_items", sum.live}, {"steps", sum.steps},
+                                {"events", sum.events},   {"dead_letters", sum.dead_letters}};
 }
 
 }  // namespace

@@ -106,6 +106,18 @@ absl::StatusOr<uint64_t> JobClient::Retry(const std::string& id,
   return response->retried();
 }
 
+absl::StatusOr<uint64_t> JobClient::PurgeDeadLetters(const std::string& id,
+                                                     const std::vector<uint32_t>& items) {
+  v1::PurgeDeadLettersRequest request;
+  request.set_id(id);
+  for (uint32_t item : items) request.add_items(item);
+  auto response = Call<v1::PurgeDeadLettersResponse>(
+      host_, connection_,
+      [&](auto* context, auto* reply) { return stub_->PurgeDeadLetters(context, request, reply); });
+  if (!response.ok()) return response.status();
+  return response->purged();
+}
+
 absl::StatusOr<std::vector<v1::Job>> JobClient::List() {
   std::vector<v1::Job> jobs;
   v1::ListJobsRequest request;

@@ -35,6 +35,9 @@ class JobClient {
   // Number of items that are READY again.
   absl::StatusOr<uint64_t> Retry(const std::string& id, const std::vector<v1::ItemState>& states,
                                  const std::vector<uint32_t>& items = {});
+  // Number of dead letters that are given up; without `items` all of the job.
+  absl::StatusOr<uint64_t> PurgeDeadLetters(const std::string& id,
+                                            const std::vector<uint32_t>& items);
 
   // All pages.
   absl::StatusOr<std::vector<v1::Job>> List();

@@ -145,6 +145,11 @@ absl::StatusOr<v1::Worker> Placement::Drain(const std::string& worker, bool drai
   return *std::move(state);
 }
 
+std::string Placement::Incarnation(const std::string& worker) const {
+  std::lock_guard lock(mutex_);
+  return table_.Incarnation(worker);
+}
+
 void Placement::Suspect(const std::string& worker) {
   std::lock_guard lock(mutex_);
   table_.Suspect(worker);

@@ -71,6 +71,9 @@ class Placement {
   // Drains a worker (or takes it back). NOT_FOUND for an unknown one.
   absl::StatusOr<v1::Worker> Drain(const std::string& worker, bool drain);
 
+  // What the worker calls its present process; empty for an unknown one.
+  std::string Incarnation(const std::string& worker) const;
+
   // A call to the worker did not get through: it gets no work until it syncs again.
   void Suspect(const std::string& worker);
 

@@ -12,7 +12,7 @@ constexpr v1::Role kRoles[] = {v1::ROLE_COMPILE, v1::ROLE_VERIFY, v1::ROLE_BENCH
 }  // namespace
 
 PlacementTable::PlacementTable(Options options, absl::Duration now)
-    : options_(std::move(options)), started_(now), demand_(now) {}
+    : options_(std::move(options)), started_(now), drained_(options_.drained), demand_(now) {}
 
 PlacementTable::Orders PlacementTable::Sync(const v1::WorkerSyncRequest& request, absl::Time wall,
                                             absl::Duration now) {
@@ -20,7 +20,8 @@ PlacementTable::Orders PlacementTable::Sync(const v1::WorkerSyncRequest& request
   worker.introduced = worker.said.incarnation() == request.incarnation();
   if (!worker.introduced) {
     FreeSlotsWhere([&](const GrantedSlot& slot) { return slot.worker == request.worker(); }, now);
-    worker.drain_ordered = false;
+    auto order = drained_.find(request.worker());
+    worker.drain_ordered = order != drained_.end() && order->second == request.incarnation();
   }
   worker.said = request;
   worker.lost = false;
@@ -45,8 +46,15 @@ bool PlacementTable::Drain(const std::string& id, bool drain, absl::Duration now
   auto worker = workers_.find(id);
   if (worker == workers_.end()) return false;
   worker->second.drain_ordered = drain;
+  drained_.erase(id);
+  if (drain) drained_[id] = worker->second.said.incarnation();
   Match(now);
   return true;
+}
+
+std::string PlacementTable::Incarnation(const std::string& id) const {
+  auto worker = workers_.find(id);
+  return worker == workers_.end() ? "" : worker->second.said.incarnation();
 }
 
 void PlacementTable::Suspect(const std::string& id) {

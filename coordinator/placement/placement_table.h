@@ -57,6 +57,8 @@ class PlacementTable {
     // Start of every slot id; another one for each start of the process, so that a late
     // release of an earlier process's slot frees nothing.
     std::string slot_prefix = "slot";
+    // Orders to drain of an earlier process: incarnation by worker.
+    std::map<std::string, std::string> drained;
   };
 
   struct Granted {
@@ -85,6 +87,9 @@ class PlacementTable {
   // A worker's state. A new incarnation frees the slots of the earlier one and ends an order
   // to drain.
   Orders Sync(const v1::WorkerSyncRequest& request, absl::Time wall, absl::Duration now);
+
+  // Incarnation of a worker; empty for an unknown one.
+  std::string Incarnation(const std::string& worker) const;
 
   // False for an unknown worker.
   bool Drain(const std::string& worker, bool drain, absl::Duration now);
@@ -149,6 +154,8 @@ class PlacementTable {
   const Options options_;
   const absl::Duration started_;
   std::map<std::string, WorkerRecord> workers_;
+  // Orders to drain, those of an earlier process too: incarnation by worker.
+  std::map<std::string, std::string> drained_;
   std::map<std::string, GrantedSlot> slots_;
   WaitQueue queue_;
   Demand demand_;

@@ -8,30 +8,31 @@ void FairShare::Insert(uint64_t job, const Entry& entry) {
   Band& band = bands_[entry.priority];
   band.by_time.emplace(entry.virtual_time, job);
   band.by_wait.emplace(entry.since, job);
+  band.weight += entry.weight;
 }
 
 void FairShare::Erase(uint64_t job, const Entry& entry) {
   Band& band = bands_[entry.priority];
   band.by_time.erase({entry.virtual_time, job});
   band.by_wait.erase({entry.since, job});
+  band.weight -= entry.weight;
 }
 
-void FairShare::Update(uint64_t job, bool active, uint32_t priority, uint32_t weight) {
-  auto [found, added] = entries_.try_emplace(job);
-  Entry& entry = found->second;
-  if (added) {
-    entry.priority = std::min(priority, kPriorityBands - 1);
-    entry.weight = std::max(weight, uint32_t{1});
-  }
-  if (entry.active == active) return;
+void FairShare::Update(uint64_t job, bool active, uint32_t priority, uint64_t weight) {
+  priority = std::min(priority, kPriorityBands - 1);
+  weight = std::max(weight, uint64_t{1});
+  Entry& entry = entries_[job];
+  if (entry.active == active && entry.priority == priority && entry.weight == weight) return;
+  if (entry.active) Erase(job, entry);
+  bool begins = active && (!entry.active || entry.priority != priority);
   entry.active = active;
-  if (active) {
-    entry.virtual_time = std::max(entry.virtual_time, bands_[entry.priority].virtual_time);
+  entry.priority = priority;
+  entry.weight = weight;
+  if (begins) {
+    entry.virtual_time = std::max(entry.virtual_time, bands_[priority].virtual_time);
     entry.since = grants_;
-    Insert(job, entry);
-  } else {
-    Erase(job, entry);
   }
+  if (active) Insert(job, entry);
 }
 
 void FairShare::Remove(uint64_t job) {
@@ -70,13 +71,29 @@ void FairShare::Charge(uint64_t job) {
   // Moved inside the sets, without giving their memory back in between.
   auto by_time = band.by_time.extract({entry.virtual_time, job});
   auto by_wait = band.by_wait.extract({entry.since, job});
-  entry.virtual_time += 1.0 / entry.weight;
+  entry.virtual_time += 1.0 / static_cast<double>(entry.weight);
   ++grants_;
   entry.since = grants_;
   by_time.value().first = entry.virtual_time;
   by_wait.value().first = entry.since;
   band.by_time.insert(std::move(by_time));
   band.by_wait.insert(std::move(by_wait));
+}
+
+void FairShare::Refund(uint64_t job, uint64_t grants) {
+  auto found = entries_.find(job);
+  if (found == entries_.end() || grants == 0) return;
+  Entry& entry = found->second;
+  if (entry.active) Erase(job, entry);
+  entry.virtual_time -= static_cast<double>(grants) / static_cast<double>(entry.weight);
+  if (entry.active) Insert(job, entry);
+}
+
+FairShare::Top FairShare::HighestBand() const {
+  for (uint32_t priority = kPriorityBands; priority-- > 0;) {
+    if (bands_[priority].weight > 0) return {priority, bands_[priority].weight};
+  }
+  return {};
 }
 
 }  // namespace kmosaic

@@ -27,8 +27,8 @@ class FairShare {
   explicit FairShare(uint64_t ageing_grants) : ageing_grants_(ageing_grants) {}
 
   // Tells whether the job could be given a grant now. `priority` below kPriorityBands,
-  // `weight` at least 1; both are taken when the job is first seen.
-  void Update(uint64_t job, bool active, uint32_t priority, uint32_t weight);
+  // `weight` at least 1.
+  void Update(uint64_t job, bool active, uint32_t priority, uint64_t weight);
   void Remove(uint64_t job);
 
   // The job to serve, while any is active.
@@ -36,11 +36,22 @@ class FairShare {
 
   // A grant went to this active job.
   void Charge(uint64_t job);
+  // So many of its grants did not come about.
+  void Refund(uint64_t job, uint64_t grants);
+
+  // The highest band with active jobs, and the sum of their weights; the sharers of a larger
+  // whole are compared by it. Without any the weight is 0.
+  struct Top {
+    uint32_t priority = 0;
+    uint64_t weight = 0;
+    bool operator==(const Top&) const = default;
+  };
+  Top HighestBand() const;
 
  private:
   struct Entry {
     uint32_t priority = 0;
-    uint32_t weight = 1;
+    uint64_t weight = 1;
     bool active = false;
     double virtual_time = 0;
     // Value of grants_ when it became active or was last served.
@@ -48,6 +59,8 @@ class FairShare {
   };
   struct Band {
     double virtual_time = 0;
+    // Of its active jobs.
+    uint64_t weight = 0;
     std::set<std::pair<double, uint64_t>> by_time;
     std::set<std::pair<uint64_t, uint64_t>> by_wait;
   };

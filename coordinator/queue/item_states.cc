@@ -6,7 +6,7 @@
 namespace kmosaic {
 namespace {
 
-constexpr std::array<std::pair<v1::ItemState, v1::ItemState>, 13> kMoves = {{
+constexpr std::array<std::pair<v1::ItemState, v1::ItemState>, 15> kMoves = {{
     {v1::ITEM_STATE_READY, v1::ITEM_STATE_LEASED},
     {v1::ITEM_STATE_READY, v1::ITEM_STATE_CANCELLED},
     {v1::ITEM_STATE_DELAYED, v1::ITEM_STATE_READY},
@@ -18,7 +18,9 @@ constexpr std::array<std::pair<v1::ItemState, v1::ItemState>, 13> kMoves = {{
     {v1::ITEM_STATE_LEASED, v1::ITEM_STATE_DEAD},
     {v1::ITEM_STATE_LEASED, v1::ITEM_STATE_CANCELLED},
     {v1::ITEM_STATE_FAILED, v1::ITEM_STATE_READY},
+    {v1::ITEM_STATE_FAILED, v1::ITEM_STATE_CANCELLED},
     {v1::ITEM_STATE_DEAD, v1::ITEM_STATE_READY},
+    {v1::ITEM_STATE_DEAD, v1::ITEM_STATE_CANCELLED},
     {v1::ITEM_STATE_CANCELLED, v1::ITEM_STATE_READY},
 }};
 

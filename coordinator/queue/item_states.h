@@ -22,6 +22,7 @@ namespace kmosaic {
 //            -> DEAD       too many holders died, or too many workers failed
 //            -> CANCELLED  its job was cancelled, and now the lease is over
 //   FAILED, DEAD, CANCELLED -> READY   retried by a person
+//   FAILED, DEAD -> CANCELLED          given up by a person
 bool MayMove(v1::ItemState from, v1::ItemState to);
 
 // DONE, FAILED, CANCELLED, DEAD.

@@ -18,8 +18,11 @@ struct QueueRules {
   // Retries wait uniform in [0, min(cap, base * 2^failures)].
   absl::Duration backoff_base = absl::Seconds(1);
   absl::Duration backoff_cap = absl::Minutes(5);
-  // Holder deaths without a recorded step between them, after which an item is DEAD.
-  uint32_t max_holder_deaths = 3;
+  // An item is DEAD once so much blame, or so many deaths of holders, came together without
+  // a recorded step between them. A death blames each of the items that the holder held by
+  // 1 / (their number): one that held many says little about each.
+  uint32_t max_blame = 3;
+  uint32_t max_holder_deaths = 30;
   // Different workers that failed an item without a recorded step between them, after
   // which it is DEAD.
   uint32_t max_failed_workers = 3;

@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "common/base/status.h"
 #include "coordinator/queue/item_plan.h"
 #include "coordinator/queue/item_states.h"
@@ -232,6 +234,26 @@ absl::StatusOr<DeadLetterPage> ReadDeadLetters(const TaskStore& store, const std
     KMOSAIC_ASSIGN_OR_RETURN(page.items.emplace_back(), reader->ReadItem(key->number, false));
   }
   KMOSAIC_RETURN_IF_ERROR(cursor->status());
+  return page;
+}
+
+absl::StatusOr<DeadLetterPage> ReadDeadLetters(const std::vector<const TaskStore*>& stores,
+                                               const std::string& page_token, size_t limit) {
+  // Store and token of that store.
+  std::pair<std::string, std::string> parts = absl::StrSplit(page_token, absl::MaxSplits(':', 1));
+  size_t at = 0;
+  if (!page_token.empty() && (!absl::SimpleAtoi(parts.first, &at) || at >= stores.size())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("page_token '", page_token, "' is not one that a ListDeadLetters returned"));
+  }
+  KMOSAIC_ASSIGN_OR_RETURN(DeadLetterPage page,
+                           ReadDeadLetters(*stores[at], "", parts.second, limit));
+  // A page that a store does not fill is short.
+  if (!page.next_page_token.empty()) {
+    page.next_page_token = absl::StrCat(at, ":", page.next_page_token);
+  } else if (at + 1 < stores.size()) {
+    page.next_page_token = absl::StrCat(at + 1, ":");
+  }
   return page;
 }
 

@@ -82,6 +82,10 @@ struct DeadLetterPage {
 absl::StatusOr<DeadLetterPage> ReadDeadLetters(const TaskStore& store, const std::string& job,
                                                const std::string& page_token, size_t limit);
 
+// The same of all jobs in several stores, one store after the other.
+absl::StatusOr<DeadLetterPage> ReadDeadLetters(const std::vector<const TaskStore*>& stores,
+                                               const std::string& page_token, size_t limit);
+
 struct EventPage {
   std::vector<v1::JobEvent> events;
   // The job is over and nothing follows these events, unless it is retried.

@@ -50,6 +50,7 @@ void ToStored(const ItemRecord& item, v1::StoredItem& stored) {
   stored.set_charged_attempts(item.charged_attempts);
   stored.set_holder_deaths(item.holder_deaths);
   stored.set_deaths_since_step(item.deaths_since_step);
+  stored.set_blame_since_step(item.blame_since_step);
   stored.set_infrastructure_failures(item.infrastructure_failures);
   stored.set_steps(item.steps);
   stored.set_lease_epoch(item.lease_epoch);
@@ -73,6 +74,7 @@ ItemRecord FromStored(const v1::StoredItem& stored) {
   item.charged_attempts = stored.charged_attempts();
   item.holder_deaths = stored.holder_deaths();
   item.deaths_since_step = stored.deaths_since_step();
+  item.blame_since_step = stored.blame_since_step();
   item.infrastructure_failures = stored.infrastructure_failures();
   item.steps = stored.steps();
   item.lease_epoch = stored.lease_epoch();

@@ -42,6 +42,8 @@ struct ItemRecord {
   uint32_t charged_attempts = 0;
   uint32_t holder_deaths = 0;
   uint32_t deaths_since_step = 0;
+  // In millionths; StoredItem says what it is.
+  uint32_t blame_since_step = 0;
   uint32_t infrastructure_failures = 0;
   uint32_t steps = 0;
   uint64_t lease_epoch = 0;

@@ -108,6 +108,7 @@ absl::Status Sequencer::LoadItems(JobRecord& job, const StoreSnapshot& snapshot,
         if (job.state.cancelled()) item.lease->latest = now.steady + rules_.cancel_grace;
         item.lease->deadline = std::min(now.steady + rules_.lease_ttl, item.lease->latest);
         deadlines_.emplace(item.lease->deadline, job.number, number);
+        ++holdings_[item.lease->runner].leases;
         break;
       default:
         break;

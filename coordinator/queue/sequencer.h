@@ -28,6 +28,7 @@
 #define KMOSAIC_COORDINATOR_QUEUE_SEQUENCER_H_
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -103,7 +104,10 @@ class Sequencer {
   absl::StatusOr<v1::ExtendJobResponse> Extend(const Extension& extension,
                                                const StepContext& context, Effects& effects);
   absl::StatusOr<v1::Job> Get(const std::string& id) const;
-  absl::StatusOr<v1::ListJobsResponse> List(const v1::ListJobsRequest& request) const;
+  // Up to `limit` jobs whose numbers are below `before`, newest first.
+  std::vector<std::pair<uint64_t, v1::Job>> ListBefore(uint64_t before, size_t limit) const;
+  // Ids and request ids of all jobs.
+  std::vector<std::pair<std::string, std::string>> JobIds() const;
   absl::StatusOr<v1::Job> Cancel(const std::string& id, const StepContext& context,
                                  Effects& effects);
   absl::StatusOr<v1::Job> Pause(const std::string& id, const StepContext& context,
@@ -112,15 +116,19 @@ class Sequencer {
                                  Effects& effects);
   absl::StatusOr<v1::RetryJobResponse> Retry(const v1::RetryJobRequest& request,
                                              const StepContext& context, Effects& effects);
-  // Also on a full disk: it makes room.
+  // These also on a full disk: they make room.
+  absl::StatusOr<v1::PurgeDeadLettersResponse> Purge(const v1::PurgeDeadLettersRequest& request,
+                                                     const StepContext& context, Effects& effects);
   absl::StatusOr<v1::Job> Delete(const std::string& id, Effects& effects);
 
   // The runner spoke: its leases are renewed, then it is given what Poll gives.
+  // Never more than `most` leases, nor than it has places free.
   absl::StatusOr<SyncResult> Sync(const v1::RunnerSyncRequest& request, const StepContext& context,
-                                  Effects& effects);
+                                  Effects& effects, uint32_t most = kAnyGrants);
   // Orders and grants alone, for a Sync that waited: renews nothing.
   absl::StatusOr<SyncResult> Poll(const v1::RunnerSyncRequest& request, const StepContext& context,
-                                  Effects& effects);
+                                  Effects& effects, uint32_t most = kAnyGrants);
+  static constexpr uint32_t kAnyGrants = std::numeric_limits<uint32_t>::max();
   absl::Status RecordStep(const v1::RecordStepRequest& request, const StepContext& context,
                           Effects& effects);
   absl::Status Complete(const v1::CompleteRequest& request, const StepContext& context,
@@ -141,6 +149,7 @@ class Sequencer {
 
   // Something could be granted now.
   bool HasWork() const { return fair_.Pick().has_value(); }
+  FairShare::Top Work() const { return fair_.HighestBand(); }
 
   // Last, after the verbs of a batch: adds rows of the jobs that they changed.
   void Finish(Effects& effects);
@@ -156,6 +165,12 @@ class Sequencer {
   struct RunnerRecord {
     v1::Runner shown;
     absl::Duration heard;
+  };
+  // What a runner holds, while it holds something.
+  struct Holdings {
+    uint32_t leases = 0;
+    // How many there were when the first of them ran out; 0 since it was last heard of.
+    uint32_t at_death = 0;
   };
   // Steady time, job, item.
   using Due = std::tuple<absl::Duration, uint64_t, uint32_t>;
@@ -243,6 +258,8 @@ class Sequencer {
   void Settle(const Held& held, v1::ItemState to, const Why& why, const StepContext& context,
               Effects& effects);
   absl::Status CheckStep(const v1::Step& step) const;
+  // What the death of this holder says about each of its items, in millionths.
+  uint32_t BlameOf(const std::string& runner);
   void Expire(JobRecord& job, uint32_t number, const StepContext& context, Effects& effects);
   absl::StatusOr<std::string> StepDigest(const Held& held, uint32_t step) const;
 
@@ -274,6 +291,7 @@ class Sequencer {
   std::set<Due> deadlines_;
   std::set<Due> delays_;
   std::map<std::string, RunnerRecord> runners_;
+  std::map<std::string, Holdings> holdings_;
 };
 
 }  // namespace kmosaic

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <set>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
 #include "coordinator/queue/item_states.h"
@@ -10,9 +9,6 @@
 
 namespace kmosaic {
 namespace {
-
-constexpr uint32_t kDefaultPage = 50;
-constexpr uint32_t kMaxPage = 1000;
 
 // In order, so that the same state gives the same rows.
 std::vector<uint32_t> NumbersOf(const std::unordered_map<uint32_t, ItemRecord>& items) {
@@ -30,24 +26,20 @@ absl::StatusOr<v1::Job> Sequencer::Get(const std::string& id) const {
   return ToJob(*job);
 }
 
-absl::StatusOr<v1::ListJobsResponse> Sequencer::List(const v1::ListJobsRequest& request) const {
-  v1::ListJobsResponse response;
-  auto at = jobs_.rbegin();
-  if (!request.page_token().empty()) {
-    uint64_t before = 0;
-    if (!absl::SimpleAtoi(request.page_token(), &before)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("page_token '", request.page_token(), "' is not one that a List returned"));
-    }
-    at = std::make_reverse_iterator(jobs_.lower_bound(before));
+std::vector<std::pair<uint64_t, v1::Job>> Sequencer::ListBefore(uint64_t before,
+                                                                size_t limit) const {
+  std::vector<std::pair<uint64_t, v1::Job>> jobs;
+  auto at = std::make_reverse_iterator(jobs_.lower_bound(before));
+  for (; at != jobs_.rend() && jobs.size() < limit; ++at) {
+    jobs.emplace_back(at->first, ToJob(*at->second));
   }
-  uint32_t size = request.page_size() == 0 ? kDefaultPage : std::min(request.page_size(), kMaxPage);
-  for (; at != jobs_.rend() && size > 0; ++at, --size) {
-    *response.add_jobs() = ToJob(*at->second);
-    response.set_next_page_token(absl::StrCat(at->first));
-  }
-  if (at == jobs_.rend()) response.clear_next_page_token();
-  return response;
+  return jobs;
+}
+
+std::vector<std::pair<std::string, std::string>> Sequencer::JobIds() const {
+  std::vector<std::pair<std::string, std::string>> ids;
+  for (const auto& [number, job] : jobs_) ids.emplace_back(job->id, job->request_id);
+  return ids;
 }
 
 absl::StatusOr<v1::Job> Sequencer::Cancel(const std::string& id, const StepContext& context,
@@ -151,7 +143,8 @@ absl::StatusOr<v1::RetryJobResponse> Sequencer::Retry(const v1::RetryJobRequest&
   response.set_retried(failed.size() + cancelled.size() + untouched);
   if (response.retried() == 0 && !revive) return response;
 
-  bool announce = revive || job->state.has_finished();
+  // Cancelled ones have no events of their own.
+  bool announce = revive || job->state.has_finished() || !cancelled.empty();
   job->state.clear_finished();
   if (revive) Revive(*job, untouched);
   for (uint32_t number : cancelled) RetryItem(*job, number, {.event = false}, context, effects);
@@ -232,10 +225,38 @@ void Sequencer::RetryItem(JobRecord& job, uint32_t number, const Why& why,
   item.ended = v1::ATTEMPT_END_UNSPECIFIED;
   item.charged_attempts = 0;
   item.deaths_since_step = 0;
+  item.blame_since_step = 0;
   item.infrastructure_failures = 0;
   item.failed_workers.clear();
   effects.batch.Delete(Family::kResult, keys::Item(job.number, number));
   Move(job, number, v1::ITEM_STATE_READY, why, context, effects);
+}
+
+absl::StatusOr<v1::PurgeDeadLettersResponse> Sequencer::Purge(
+    const v1::PurgeDeadLettersRequest& request, const StepContext& context, Effects& effects) {
+  KMOSAIC_ASSIGN_OR_RETURN(JobRecord * job, FindJob(request.id()));
+  std::set<uint32_t> only(request.items().begin(), request.items().end());
+  KMOSAIC_ASSIGN_OR_RETURN(std::vector<uint32_t> chosen,
+                           TakeFinal(*job, {v1::ITEM_STATE_FAILED, v1::ITEM_STATE_DEAD}, only));
+  for (uint32_t number : chosen) {
+    ItemRecord& item = job->items.at(number);
+    for (uint32_t step = 0; step < item.steps; ++step) {
+      effects.batch.Delete(Family::kStep, keys::Step(job->number, number, step));
+    }
+    uint32_t oldest = item.attempts - std::min(item.attempts - 1, rules_.max_history);
+    for (uint32_t attempt = oldest; attempt < item.attempts; ++attempt) {
+      effects.batch.Delete(Family::kAttempt, keys::Attempt(job->number, number, attempt));
+    }
+    v1::JobCounts& counts = *job->state.mutable_counts();
+    counts.set_steps(counts.steps() - item.steps);
+    item.steps = 0;
+    item.step_bytes = 0;
+    Move(*job, number, v1::ITEM_STATE_CANCELLED, {.reason = "given up: purged"}, context, effects);
+    settled_.emplace_back(job->number, number);
+  }
+  v1::PurgeDeadLettersResponse response;
+  response.set_purged(chosen.size());
+  return response;
 }
 
 absl::StatusOr<v1::Job> Sequencer::Delete(const std::string& id, Effects& effects) {

@@ -15,6 +15,8 @@ namespace {
 // Words about a failure that are kept; the rest is in logs.
 constexpr size_t kMaxReasonBytes = 4096;
 constexpr size_t kMaxStepBytes = 16u << 20;
+// StoredItem.blame_since_step counts in parts of it.
+constexpr uint32_t kWholeBlame = 1'000'000;
 
 std::string Capped(const std::string& text) {
   return ElideMiddle(ToValidUtf8(text), kMaxReasonBytes);
@@ -83,10 +85,12 @@ void Sequencer::SetDeadline(const JobRecord& job, uint32_t number, absl::Duratio
 
 void Sequencer::Renew(const Held& held, const StepContext& context) {
   SetDeadline(*held.job, held.number, context.steady + rules_.lease_ttl);
+  holdings_.at(held.item->lease->runner).at_death = 0;
 }
 
 absl::StatusOr<SyncResult> Sequencer::Sync(const v1::RunnerSyncRequest& request,
-                                           const StepContext& context, Effects& effects) {
+                                           const StepContext& context, Effects& effects,
+                                           uint32_t most) {
   if (request.runner().empty()) {
     return absl::InvalidArgumentError("runner: a runner has to give its id");
   }
@@ -103,11 +107,12 @@ absl::StatusOr<SyncResult> Sequencer::Sync(const v1::RunnerSyncRequest& request,
     Held held = FindNewest(token);
     if (held.item != nullptr && held.item->state == v1::ITEM_STATE_LEASED) Renew(held, context);
   }
-  return Poll(request, context, effects);
+  return Poll(request, context, effects, most);
 }
 
 absl::StatusOr<SyncResult> Sequencer::Poll(const v1::RunnerSyncRequest& request,
-                                           const StepContext& context, Effects& effects) {
+                                           const StepContext& context, Effects& effects,
+                                           uint32_t most) {
   SyncResult result;
   for (const v1::LeaseToken& token : request.held()) {
     v1::HeldLease& answer = result.held.emplace_back();
@@ -126,7 +131,7 @@ absl::StatusOr<SyncResult> Sequencer::Poll(const v1::RunnerSyncRequest& request,
     }
   }
   if (request.draining() || context.disk == DiskState::kReadOnly) return result;
-  uint32_t wanted = std::min(request.free(), rules_.max_grants);
+  uint32_t wanted = std::min({request.free(), rules_.max_grants, most});
   size_t bytes = 0;
   std::set<uint64_t> jobs;
   while (result.granted.size() < wanted) {
@@ -168,6 +173,9 @@ GrantedItem Sequencer::GrantNext(JobRecord& job, const std::string& runner,
   item.lease->first_digest = item.steps;
   item.lease->deadline = context.steady + rules_.lease_ttl;
   deadlines_.emplace(item.lease->deadline, job.number, number);
+  Holdings& holdings = holdings_[runner];
+  ++holdings.leases;
+  holdings.at_death = 0;
   fair_.Charge(job.number);
   Move(job, number, v1::ITEM_STATE_LEASED, {.reason = absl::StrCat("granted to ", runner)}, context,
        effects);
@@ -257,6 +265,7 @@ absl::Status Sequencer::RecordStep(const v1::RecordStepRequest& request, const S
   item.steps = step.number() + 1;
   item.step_bytes += bytes;
   item.deaths_since_step = 0;
+  item.blame_since_step = 0;
   item.infrastructure_failures = 0;
   item.failed_workers.clear();
   item.updated = context.wall;
@@ -304,6 +313,8 @@ void Sequencer::EndLease(const Held& held, v1::AttemptEnd how, const std::string
                                                          item.attempts - rules_.max_history));
   }
   deadlines_.erase({item.lease->deadline, job.number, held.number});
+  auto holdings = holdings_.find(item.lease->runner);
+  if (--holdings->second.leases == 0) holdings_.erase(holdings);
   item.lease.reset();
   item.ended = how;
 }
@@ -423,13 +434,20 @@ void Sequencer::Expire(JobRecord& job, uint32_t number, const StepContext& conte
   ItemRecord& item = *held.item;
   ++item.holder_deaths;
   ++item.deaths_since_step;
+  item.blame_since_step += BlameOf(item.lease->runner);
   ++effects.expired_leases;
   std::string reason = absl::StrCat("lease expired: ", item.lease->runner, " was not heard of");
   EndLease(held, v1::ATTEMPT_END_EXPIRED, reason, v1::FAILURE_CLASS_UNSPECIFIED, context, effects);
-  Settle(held,
-         item.deaths_since_step >= rules_.max_holder_deaths ? v1::ITEM_STATE_DEAD
-                                                            : v1::ITEM_STATE_READY,
-         {.reason = reason}, context, effects);
+  bool dead = item.deaths_since_step >= rules_.max_holder_deaths ||
+              item.blame_since_step >= rules_.max_blame * kWholeBlame;
+  Settle(held, dead ? v1::ITEM_STATE_DEAD : v1::ITEM_STATE_READY, {.reason = reason}, context,
+         effects);
+}
+
+uint32_t Sequencer::BlameOf(const std::string& runner) {
+  Holdings& holdings = holdings_.at(runner);
+  if (holdings.at_death == 0) holdings.at_death = holdings.leases;
+  return (kWholeBlame + holdings.at_death - 1) / holdings.at_death;
 }
 
 bool Sequencer::Tick(const StepContext& context, Effects& effects, size_t limit) {

@@ -1,9 +1,12 @@
-// The queue as the coordinator's services see it: one thread that owns the state, many
-// callers.
+// The queue as the coordinator's services see it: many callers, and one or several shards,
+// each with a store and a thread of its own (queue_shard.h).
 //
-// Verbs are handed over and answered through a callback. The thread takes what has
+// Verbs are handed over and answered through a callback. A shard's thread takes what has
 // gathered, lets the Sequencer judge it, writes everything in one synced batch, and only
 // then calls back: what was acknowledged is on disk.
+//
+// A job is on one shard as a whole, by a hash of its request id. Jobs stay where they are when
+// the number of shards changes.
 #ifndef KMOSAIC_COORDINATOR_QUEUE_TASK_QUEUE_H_
 #define KMOSAIC_COORDINATOR_QUEUE_TASK_QUEUE_H_
 
@@ -45,10 +48,10 @@ struct TaskQueueOptions {
   std::function<void(const absl::Status&)> on_fatal;
 };
 
-// What a session remembers between its messages. Touched by the queue's thread alone.
+// What a session remembers between its messages.
 struct QueueSession {
-  // Jobs whose specs its runner has.
-  std::set<std::string> jobs;
+  // For each shard its jobs whose specs the runner has; touched by the shard's thread alone.
+  std::vector<std::shared_ptr<std::set<std::string>>> known_jobs;
 };
 
 // Who holds a lease, and for which job.
@@ -57,7 +60,7 @@ struct LeaseOwner {
   std::shared_ptr<const v1::JobSpec> spec;
 };
 
-// Thread-safe. Callbacks run on the queue's thread, once each, and must not block it; they
+// Thread-safe. Callbacks run on a shard's thread, once each, and must not block it; they
 // may call back into the queue. After a fatal error and at destruction every open call is
 // answered with UNAVAILABLE, which leaves open whether it took effect.
 class TaskQueue {
@@ -66,8 +69,14 @@ class TaskQueue {
   using Done = std::function<void(absl::StatusOr<T>)>;
   using DoneStatus = std::function<void(absl::Status)>;
 
-  // Begins a new epoch on the store and rebuilds the state from it. `store`, `clock` and
-  // `metrics` must outlive the queue.
+  // Begins a new epoch on each store and rebuilds the state from it. Stores (at least one),
+  // `clock` and `metrics` must outlive the queue. New jobs go to the first `shards` of them;
+  // what the others have is finished there.
+  static absl::StatusOr<std::unique_ptr<TaskQueue>> Start(const TaskQueueOptions& options,
+                                                          const std::vector<TaskStore*>& stores,
+                                                          size_t shards, const Clock& clock,
+                                                          QueueMetrics& metrics);
+  // With one shard.
   static absl::StatusOr<std::unique_ptr<TaskQueue>> Start(const TaskQueueOptions& options,
                                                           TaskStore& store, const Clock& clock,
                                                           QueueMetrics& metrics);
@@ -75,9 +84,12 @@ class TaskQueue {
   TaskQueue(const TaskQueue&) = delete;
   TaskQueue& operator=(const TaskQueue&) = delete;
 
+  // Of the first store.
   const StoreIdentity& identity() const;
-  // For JobReader and ReadEvents.
-  const TaskStore& store() const;
+  // The store that has this job, for JobReader and ReadEvents; any one for an unknown job.
+  const TaskStore& StoreOf(const std::string& job) const;
+  // All of them, in the order of Start.
+  std::vector<const TaskStore*> stores() const;
 
   // ALREADY_EXISTS: the request id was used for other content. RESOURCE_EXHAUSTED: too
   // much work or too little disk.
@@ -96,6 +108,7 @@ class TaskQueue {
   void Pause(const std::string& id, Done<v1::Job> done);
   void Resume(const std::string& id, Done<v1::Job> done);
   void Retry(const v1::RetryJobRequest& request, Done<v1::RetryJobResponse> done);
+  void Purge(const v1::PurgeDeadLettersRequest& request, Done<v1::PurgeDeadLettersResponse> done);
   void Delete(const std::string& id, Done<v1::Job> done);
 
   // May be held back as long as the request's `wait`. A later Sync of the same runner
@@ -103,9 +116,10 @@ class TaskQueue {
   uint64_t Sync(v1::RunnerSyncRequest request, Done<v1::RunnerSyncResponse> done);
   // The caller is gone: a Sync that waits is answered with CANCELLED and gets no leases.
   void CancelSync(uint64_t ticket);
-  // The calls of one message of a session, which take effect together. `done` is called
-  // once or, when the Sync has to wait and there are other calls, twice; the flag says that
-  // it is the last time. UNAVAILABLE ends the session.
+  std::shared_ptr<QueueSession> NewSession() const;
+  // The calls of one message of a session, which take effect together (those of one shard).
+  // `done` is called once or, when the Sync has to wait and there are other calls, twice; the
+  // flag says that it is the last time. UNAVAILABLE ends the session.
   using DoneExchange = std::function<void(absl::StatusOr<v1::SessionResponse>, bool last)>;
   void Exchange(v1::SessionRequest request, std::shared_ptr<QueueSession> session,
                 DoneExchange done);
@@ -118,10 +132,13 @@ class TaskQueue {
   // For placement: who may ask for a slot.
   void CheckLease(const v1::LeaseToken& token, Done<LeaseOwner> done);
 
+  // Keeps an order to drain this incarnation of a worker, or (empty) takes it back.
+  void KeepDrainOrder(const std::string& worker, const std::string& incarnation, DoneStatus done);
+
   // Runners heard of lately.
   void ListRunners(Done<std::vector<v1::Runner>> done);
 
-  // Calls `on_event` (from the queue's thread) after each batch that appended events to
+  // Calls `on_event` (from a shard's thread) after each batch that appended events to
   // the job, or deleted it, until the subscription is destroyed. Subscribe first, then
   // read: nothing is missed.
   class Subscription {
@@ -135,7 +152,6 @@ class TaskQueue {
 
  private:
   struct Impl;
-  class StagedSubmit;
   explicit TaskQueue(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

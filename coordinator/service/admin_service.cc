@@ -4,14 +4,16 @@
 
 #include "common/base/status.h"
 #include "common/log/log.h"
+#include "coordinator/service/unary_reply.h"
 
 namespace kmosaic {
 
 AdminService::AdminService(v1::Server server, TaskQueue& queue, Placement& placement,
-                           MakeBackup make_backup)
+                           AuditLog* audit, MakeBackup make_backup)
     : server_(std::move(server)),
       queue_(queue),
       placement_(placement),
+      audit_(audit),
       make_backup_(std::move(make_backup)) {}
 
 grpc::ServerUnaryReactor* AdminService::GetServer(grpc::CallbackServerContext* context,
@@ -42,10 +44,14 @@ grpc::ServerUnaryReactor* AdminService::DrainWorker(grpc::CallbackServerContext*
                                                     v1::DrainWorkerResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   absl::StatusOr<v1::Worker> worker = placement_.Drain(request->id(), request->drain());
+  Note(*context, request->drain() ? "drain" : "undrain", request->id(), worker.status());
   if (worker.ok()) {
     LogInfo(request->drain() ? "worker is to drain" : "worker is taken back",
             {{"worker", request->id()}});
     *response->mutable_worker() = *std::move(worker);
+    std::string incarnation = request->drain() ? placement_.Incarnation(request->id()) : "";
+    queue_.KeepDrainOrder(request->id(), incarnation, ReplyStatusTo(reactor));
+    return reactor;
   }
   reactor->Finish(ToGrpc(worker.status()));
   return reactor;
@@ -55,8 +61,9 @@ grpc::ServerUnaryReactor* AdminService::Backup(grpc::CallbackServerContext* cont
                                                const v1::BackupRequest* request,
                                                v1::BackupResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  backups_.Post([this, reactor, response, directory = request->directory()] {
+  backups_.Post([this, context, reactor, response, directory = request->directory()] {
     absl::StatusOr<v1::BackupResponse> made = make_backup_(directory);
+    Note(*context, "backup", directory, made.status());
     if (made.ok()) {
       LogInfo("backed up", {{"directory", directory}, {"bytes", made->bytes()}});
       *response = *std::move(made);
@@ -64,6 +71,11 @@ grpc::ServerUnaryReactor* AdminService::Backup(grpc::CallbackServerContext* cont
     reactor->Finish(ToGrpc(made.status()));
   });
   return reactor;
+}
+
+void AdminService::Note(const grpc::CallbackServerContext& context, const std::string& verb,
+                        const std::string& subject, const absl::Status& outcome) {
+  if (audit_ != nullptr) audit_->Add({context.peer(), verb, subject, outcome});
 }
 
 }  // namespace kmosaic

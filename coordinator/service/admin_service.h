@@ -7,6 +7,7 @@
 
 #include "coordinator/placement/placement.h"
 #include "coordinator/queue/task_queue.h"
+#include "coordinator/service/audit_log.h"
 #include "coordinator/service/serial_executor.h"
 #include "kernelmosaic/v1/admin.grpc.pb.h"
 
@@ -19,8 +20,9 @@ class AdminService : public v1::AdminService::CallbackService {
   using MakeBackup =
       std::function<absl::StatusOr<v1::BackupResponse>(const std::string& directory)>;
 
-  // `queue` and `placement` must outlive the service. `server` is what GetServer says.
-  AdminService(v1::Server server, TaskQueue& queue, Placement& placement, MakeBackup make_backup);
+  // All must outlive the service; `audit` may be null. `server` is what GetServer says.
+  AdminService(v1::Server server, TaskQueue& queue, Placement& placement, AuditLog* audit,
+               MakeBackup make_backup);
 
   grpc::ServerUnaryReactor* GetServer(grpc::CallbackServerContext* context,
                                       const v1::GetServerRequest* request,
@@ -36,9 +38,13 @@ class AdminService : public v1::AdminService::CallbackService {
                                    v1::BackupResponse* response) override;
 
  private:
+  void Note(const grpc::CallbackServerContext& context, const std::string& verb,
+            const std::string& subject, const absl::Status& outcome);
+
   const v1::Server server_;
   TaskQueue& queue_;
   Placement& placement_;
+  AuditLog* const audit_;
   const MakeBackup make_backup_;
   // One backup at a time. Last: its work uses the rest.
   SerialExecutor backups_;

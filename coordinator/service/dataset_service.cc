@@ -68,7 +68,7 @@ grpc::Status DatasetService::Export(grpc::ServerContext*, const v1::ExportReques
   std::vector<std::string> jobs;
   for (const std::string& job : request->jobs()) {
     if (std::find(jobs.begin(), jobs.end(), job) != jobs.end()) continue;
-    if (auto reader = JobReader::Open(queue_.store(), job); !reader.ok())
+    if (auto reader = JobReader::Open(queue_.StoreOf(job), job); !reader.ok())
       return ToGrpc(reader.status());
     jobs.push_back(job);
   }
@@ -80,7 +80,7 @@ grpc::Status DatasetService::Export(grpc::ServerContext*, const v1::ExportReques
   });
   for (const std::string& job : jobs) {
     // Opened anew: a snapshot is not to be kept for the time of the whole export.
-    absl::StatusOr<JobReader> reader = JobReader::Open(queue_.store(), job);
+    absl::StatusOr<JobReader> reader = JobReader::Open(queue_.StoreOf(job), job);
     if (!reader.ok()) return ToGrpc(reader.status());
     if (absl::Status status = exporter.Job(*reader, job); !status.ok()) {
       return ToGrpc(Annotate(status, absl::StrCat("export of ", job)));

@@ -20,9 +20,13 @@ constexpr uint32_t kMaxItemsLookedAt = 100'000;
 
 class SubmitReactor : public grpc::ServerReadReactor<v1::SubmitRequest> {
  public:
-  SubmitReactor(const SubmissionLimits& limits, grpc::CallbackServerContext* context,
+  SubmitReactor(const JobService::Options& options, grpc::CallbackServerContext* context,
                 TaskQueue& queue, v1::SubmitResponse* response)
-      : builder_(limits), context_(context), queue_(queue), response_(response) {
+      : builder_(options.limits),
+        audit_(options.audit),
+        context_(context),
+        queue_(queue),
+        response_(response) {
     StartRead(&request_);
   }
 
@@ -47,6 +51,10 @@ class SubmitReactor : public grpc::ServerReadReactor<v1::SubmitRequest> {
       return;
     }
     queue_.Submit(*std::move(submission), [this](absl::StatusOr<v1::SubmitResponse> result) {
+      if (audit_ != nullptr) {
+        std::string job = result.ok() ? result->job().id() : "";
+        audit_->Add({context_->peer(), "submit", std::move(job), result.status()});
+      }
       if (result.ok()) *response_ = *std::move(result);
       Finish(ToGrpc(result.status()));
     });
@@ -56,6 +64,7 @@ class SubmitReactor : public grpc::ServerReadReactor<v1::SubmitRequest> {
 
  private:
   SubmissionBuilder builder_;
+  AuditLog* const audit_;
   grpc::CallbackServerContext* const context_;
   TaskQueue& queue_;
   v1::SubmitResponse* const response_;
@@ -151,7 +160,7 @@ void JobService::FillUnsatisfiable(v1::Job& job) const {
 
 grpc::ServerReadReactor<v1::SubmitRequest>* JobService::Submit(grpc::CallbackServerContext* context,
                                                                v1::SubmitResponse* response) {
-  return new SubmitReactor(options_.limits, context, queue_, response);
+  return new SubmitReactor(options_, context, queue_, response);
 }
 
 grpc::ServerBidiReactor<v1::ExtendJobRequest, v1::ExtendJobResponse>* JobService::Extend(
@@ -189,21 +198,24 @@ grpc::ServerUnaryReactor* JobService::List(grpc::CallbackServerContext* context,
 grpc::ServerUnaryReactor* JobService::Cancel(grpc::CallbackServerContext* context,
                                              const v1::JobRequest* request, v1::Job* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  queue_.Cancel(request->id(), ReplyTo(reactor, response));
+  queue_.Cancel(request->id(), Audited(options_.audit, *context, "cancel", request->id(),
+                                       ReplyTo(reactor, response)));
   return reactor;
 }
 
 grpc::ServerUnaryReactor* JobService::Pause(grpc::CallbackServerContext* context,
                                             const v1::JobRequest* request, v1::Job* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  queue_.Pause(request->id(), ReplyTo(reactor, response));
+  queue_.Pause(request->id(), Audited(options_.audit, *context, "pause", request->id(),
+                                      ReplyTo(reactor, response)));
   return reactor;
 }
 
 grpc::ServerUnaryReactor* JobService::Resume(grpc::CallbackServerContext* context,
                                              const v1::JobRequest* request, v1::Job* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  queue_.Resume(request->id(), ReplyTo(reactor, response));
+  queue_.Resume(request->id(), Audited(options_.audit, *context, "resume", request->id(),
+                                       ReplyTo(reactor, response)));
   return reactor;
 }
 
@@ -211,14 +223,16 @@ grpc::ServerUnaryReactor* JobService::Retry(grpc::CallbackServerContext* context
                                             const v1::RetryJobRequest* request,
                                             v1::RetryJobResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  queue_.Retry(*request, ReplyTo(reactor, response));
+  queue_.Retry(*request, Audited(options_.audit, *context, "retry", request->id(),
+                                 ReplyTo(reactor, response)));
   return reactor;
 }
 
 grpc::ServerUnaryReactor* JobService::Delete(grpc::CallbackServerContext* context,
                                              const v1::JobRequest* request, v1::Job* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  queue_.Delete(request->id(), ReplyTo(reactor, response));
+  queue_.Delete(request->id(), Audited(options_.audit, *context, "delete", request->id(),
+                                       ReplyTo(reactor, response)));
   return reactor;
 }
 
@@ -231,7 +245,7 @@ grpc::ServerUnaryReactor* JobService::ListItems(grpc::CallbackServerContext* con
                                                 const v1::ListItemsRequest* request,
                                                 v1::ListItemsResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  ReplyTo(reactor, response)(ReadItems(queue_.store(), *request));
+  ReplyTo(reactor, response)(ReadItems(queue_.StoreOf(request->job()), *request));
   return reactor;
 }
 
@@ -239,7 +253,7 @@ grpc::ServerUnaryReactor* JobService::GetItem(grpc::CallbackServerContext* conte
                                               const v1::ItemRequest* request,
                                               v1::ItemDetail* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  ReplyTo(reactor, response)(ReadDetail(queue_.store(), request->id()));
+  ReplyTo(reactor, response)(ReadDetail(queue_.StoreOf(request->id().job()), request->id()));
   return reactor;
 }
 
@@ -250,12 +264,23 @@ grpc::ServerUnaryReactor* JobService::ListDeadLetters(grpc::CallbackServerContex
   uint32_t size =
       request->page_size() == 0 ? kDefaultItemPage : std::min(request->page_size(), kMaxItemPage);
   absl::StatusOr<DeadLetterPage> page =
-      ReadDeadLetters(queue_.store(), request->job(), request->page_token(), size);
+      request->job().empty() ? ReadDeadLetters(queue_.stores(), request->page_token(), size)
+                             : ReadDeadLetters(queue_.StoreOf(request->job()), request->job(),
+                                               request->page_token(), size);
   if (page.ok()) {
     for (v1::Item& item : page->items) *response->add_items() = std::move(item);
     response->set_next_page_token(page->next_page_token);
   }
   reactor->Finish(ToGrpc(page.status()));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* JobService::PurgeDeadLetters(grpc::CallbackServerContext* context,
+                                                       const v1::PurgeDeadLettersRequest* request,
+                                                       v1::PurgeDeadLettersResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  queue_.Purge(*request, Audited(options_.audit, *context, "purge", request->id(),
+                                 ReplyTo(reactor, response)));
   return reactor;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "coordinator/queue/task_queue.h"
+#include "coordinator/service/audit_log.h"
 #include "coordinator/service/serial_executor.h"
 #include "kernelmosaic/v1/job.grpc.pb.h"
 
@@ -20,6 +21,8 @@ class JobService : public v1::JobService::CallbackService {
     // Why no registered worker can serve such a job now; empty when one can. Called from
     // any thread.
     std::function<std::string(const v1::JobSpec&)> unsatisfiable;
+    // Calls that change jobs are noted there; null: nowhere. Outlives the service.
+    AuditLog* audit = nullptr;
   };
 
   // `queue` must outlive the service.
@@ -56,6 +59,9 @@ class JobService : public v1::JobService::CallbackService {
   grpc::ServerUnaryReactor* ListDeadLetters(grpc::CallbackServerContext* context,
                                             const v1::ListDeadLettersRequest* request,
                                             v1::ListDeadLettersResponse* response) override;
+  grpc::ServerUnaryReactor* PurgeDeadLetters(grpc::CallbackServerContext* context,
+                                             const v1::PurgeDeadLettersRequest* request,
+                                             v1::PurgeDeadLettersResponse* response) override;
 
  private:
   void FillUnsatisfiable(v1::Job& job) const;

@@ -169,10 +169,21 @@ class AcquireReactor : public grpc::ServerUnaryReactor {
   const std::shared_ptr<State> state_;
 };
 
+// With the first start on a store no runner can hold shares of an earlier process.
+absl::Duration SettledAt(const TaskQueue& queue, const Clock& clock) {
+  bool first = queue.identity().epoch == 1;
+  return clock.Steady() + (first ? absl::ZeroDuration() : EndpointShares::Options{}.ttl);
+}
+
 }  // namespace
 
-RunnerService::RunnerService(TaskQueue& queue, Placement& placement, LeaseSlots& lease_slots)
-    : queue_(queue), placement_(placement), lease_slots_(lease_slots) {}
+RunnerService::RunnerService(TaskQueue& queue, Placement& placement, LeaseSlots& lease_slots,
+                             const Clock& clock)
+    : queue_(queue),
+      placement_(placement),
+      lease_slots_(lease_slots),
+      clock_(clock),
+      endpoints_({}, SettledAt(queue, clock)) {}
 
 grpc::ServerBidiReactor<v1::SessionRequest, v1::SessionResponse>* RunnerService::Session(
     grpc::CallbackServerContext*) {
@@ -208,6 +219,20 @@ grpc::ServerUnaryReactor* RunnerService::Release(grpc::CallbackServerContext* co
                                                  v1::ReleaseResponse*) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   queue_.Release(*request, ReplyStatusTo(reactor));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* RunnerService::SyncEndpoints(grpc::CallbackServerContext* context,
+                                                       const v1::SyncEndpointsRequest* request,
+                                                       v1::SyncEndpointsResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  absl::StatusOr<v1::SyncEndpointsResponse> shares;
+  {
+    std::lock_guard lock(mutex_);
+    shares = endpoints_.Sync(*request, clock_.Steady());
+  }
+  if (shares.ok()) *response = *std::move(shares);
+  reactor->Finish(ToGrpc(shares.status()));
   return reactor;
 }
 

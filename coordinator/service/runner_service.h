@@ -1,7 +1,12 @@
-// RunnerService: leases from the queue, slots from placement.
+// RunnerService: leases from the queue, slots and shares of endpoints from placement.
 #ifndef KMOSAIC_COORDINATOR_SERVICE_RUNNER_SERVICE_H_
 #define KMOSAIC_COORDINATOR_SERVICE_RUNNER_SERVICE_H_
 
+#include <mutex>
+
+#include "absl/base/thread_annotations.h"
+#include "common/base/clock.h"
+#include "coordinator/placement/endpoint_shares.h"
 #include "coordinator/placement/placement.h"
 #include "coordinator/queue/task_queue.h"
 #include "coordinator/service/lease_slots.h"
@@ -14,7 +19,8 @@ namespace kmosaic {
 class RunnerService : public v1::RunnerService::CallbackService {
  public:
   // All must outlive the service.
-  RunnerService(TaskQueue& queue, Placement& placement, LeaseSlots& lease_slots);
+  RunnerService(TaskQueue& queue, Placement& placement, LeaseSlots& lease_slots,
+                const Clock& clock);
 
   grpc::ServerBidiReactor<v1::SessionRequest, v1::SessionResponse>* Session(
       grpc::CallbackServerContext* context) override;
@@ -30,6 +36,9 @@ class RunnerService : public v1::RunnerService::CallbackService {
   grpc::ServerUnaryReactor* Release(grpc::CallbackServerContext* context,
                                     const v1::ReleaseRequest* request,
                                     v1::ReleaseResponse* response) override;
+  grpc::ServerUnaryReactor* SyncEndpoints(grpc::CallbackServerContext* context,
+                                          const v1::SyncEndpointsRequest* request,
+                                          v1::SyncEndpointsResponse* response) override;
   grpc::ServerUnaryReactor* AcquireSlot(grpc::CallbackServerContext* context,
                                         const v1::AcquireSlotRequest* request,
                                         v1::Slot* response) override;
@@ -41,6 +50,9 @@ class RunnerService : public v1::RunnerService::CallbackService {
   TaskQueue& queue_;
   Placement& placement_;
   LeaseSlots& lease_slots_;
+  const Clock& clock_;
+  std::mutex mutex_;
+  EndpointShares endpoints_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace kmosaic

@@ -13,7 +13,7 @@ constexpr size_t kMaxOpen = 64;
 
 }  // namespace
 
-SessionReactor::SessionReactor(TaskQueue& queue) : queue_(queue) {
+SessionReactor::SessionReactor(TaskQueue& queue) : queue_(queue), session_(queue.NewSession()) {
   std::lock_guard lock(mutex_);
   ReadOn();
 }

@@ -37,7 +37,7 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::SessionRequest, v1::Se
   bool TakeEnd() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   TaskQueue& queue_;
-  const std::shared_ptr<QueueSession> session_ = std::make_shared<QueueSession>();
+  const std::shared_ptr<QueueSession> session_;
   // Of the read in progress.
   v1::SessionRequest request_;
 

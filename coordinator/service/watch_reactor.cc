@@ -38,7 +38,8 @@ void WatchReactor::Pump() {
       std::lock_guard lock(mutex_);
       again_ = false;
     }
-    absl::StatusOr<EventPage> page = ReadEvents(queue_.store(), job_, next_seq_, kEventsPerRead);
+    absl::StatusOr<EventPage> page =
+        ReadEvents(queue_.StoreOf(job_), job_, next_seq_, kEventsPerRead);
     if (!page.ok()) {
       Finish(ToGrpc(page.status()));
       return;

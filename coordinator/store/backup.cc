@@ -93,12 +93,21 @@ absl::Status WriteMarker(const fs::path& directory) {
 
 }  // namespace
 
-std::string StoreDirectory(const std::string& data_dir) { return data_dir + "/store"; }
+std::string StoreDirectory(const std::string& data_dir, size_t shard) {
+  return shard == 0 ? data_dir + "/store" : absl::StrCat(data_dir, "/store-", shard);
+}
+
+size_t CountStores(const std::string& data_dir) {
+  size_t stores = 0;
+  std::error_code error;
+  while (fs::is_directory(StoreDirectory(data_dir, stores), error)) ++stores;
+  return stores;
+}
 
 std::string BlobDirectory(const std::string& data_dir) { return data_dir + "/blobs"; }
 
-absl::StatusOr<BackupSize> MakeBackup(const RocksDbTaskStore& store, const std::string& data_dir,
-                                      const std::string& directory) {
+absl::StatusOr<BackupSize> MakeBackup(const std::vector<const RocksDbTaskStore*>& stores,
+                                      const std::string& data_dir, const std::string& directory) {
   if (!fs::path(directory).is_absolute()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "directory: '", directory, "' has to be an absolute path on the coordinator's machine"));
@@ -110,7 +119,10 @@ absl::StatusOr<BackupSize> MakeBackup(const RocksDbTaskStore& store, const std::
   }
   fs::create_directories(directory, error);
   if (error) return ErrnoStatus(error.value(), absl::StrCat("make ", directory));
-  absl::Status status = store.Checkpoint(StoreDirectory(directory));
+  absl::Status status;
+  for (size_t shard = 0; shard < stores.size() && status.ok(); ++shard) {
+    status = stores[shard]->Checkpoint(StoreDirectory(directory, shard));
+  }
   if (status.ok()) {
     status = CopyTree(BlobDirectory(data_dir), BlobDirectory(directory), /*link=*/true);
   }
@@ -140,11 +152,15 @@ absl::StatusOr<BackupSize> RestoreBackup(const std::string& directory, const std
   fs::remove_all(making, error);
   auto restore = [&]() -> absl::Status {
     // Copies, not links: the store that starts here must not be able to harm the backup.
-    KMOSAIC_RETURN_IF_ERROR(CopyTree(StoreDirectory(directory), StoreDirectory(making), false));
+    size_t stores = CountStores(directory);
+    for (size_t shard = 0; shard < stores; ++shard) {
+      KMOSAIC_RETURN_IF_ERROR(
+          CopyTree(StoreDirectory(directory, shard), StoreDirectory(making, shard), false));
+    }
     KMOSAIC_RETURN_IF_ERROR(CopyTree(BlobDirectory(directory), BlobDirectory(making), false));
-    {
+    for (size_t shard = 0; shard < stores; ++shard) {
       KMOSAIC_ASSIGN_OR_RETURN(std::unique_ptr<RocksDbTaskStore> store,
-                               RocksDbTaskStore::Open(StoreDirectory(making), {}));
+                               RocksDbTaskStore::Open(StoreDirectory(making, shard), {}));
       KMOSAIC_RETURN_IF_ERROR(store->VerifyChecksums());
       KMOSAIC_RETURN_IF_ERROR(Reincarnate(*store, fresh_incarnation));
     }

@@ -1,13 +1,15 @@
 // Backups of a data directory, and coming back from one.
 //
-//   BACKUP/store/   a checkpoint of the store
+//   BACKUP/store/   a checkpoint of the store (and store-1/, store-2/ ... of further shards)
 //   BACKUP/blobs/   the blobs
 //   BACKUP/BACKUP   written last: without it the backup was not finished
 #ifndef KMOSAIC_COORDINATOR_STORE_BACKUP_H_
 #define KMOSAIC_COORDINATOR_STORE_BACKUP_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -16,7 +18,9 @@
 namespace kmosaic {
 
 // Where a data directory has its parts.
-std::string StoreDirectory(const std::string& data_dir);
+std::string StoreDirectory(const std::string& data_dir, size_t shard = 0);
+// How many stores are there.
+size_t CountStores(const std::string& data_dir);
 std::string BlobDirectory(const std::string& data_dir);
 
 struct BackupSize {
@@ -24,11 +28,12 @@ struct BackupSize {
   uint64_t bytes = 0;
 };
 
-// Backs up the open `store` of `data_dir` and its blobs to `directory`, an absolute path
-// where nothing may be (ALREADY_EXISTS). The store is taken first: blobs are never changed,
-// so every blob that it names is there. Blocks; writes to the store go on.
-absl::StatusOr<BackupSize> MakeBackup(const RocksDbTaskStore& store, const std::string& data_dir,
-                                      const std::string& directory);
+// Backs up the open stores of `data_dir` (all, in order of their shards) and its blobs to
+// `directory`, an absolute path where nothing may be (ALREADY_EXISTS). Stores are taken first:
+// blobs are never changed, so every blob that they name is there. Blocks; writes go on. Of
+// several stores each is taken at a moment of its own, which is fine: a job is in one.
+absl::StatusOr<BackupSize> MakeBackup(const std::vector<const RocksDbTaskStore*>& stores,
+                                      const std::string& data_dir, const std::string& directory);
 
 // Makes `data_dir` (which must not exist, or be empty) from a finished backup: copies, gives
 // the store `fresh_incarnation`, so that leases which the original gave out later are

@@ -134,6 +134,10 @@ Range AllOfItem(uint64_t job, uint32_t item) { return {Item(job, item), After(It
 
 Range AllStaging() { return {kStaging, After(kStaging)}; }
 
+std::string Drain(std::string_view worker) { return kDrain + std::string(worker); }
+
+Range AllDrains() { return {kDrain, After(kDrain)}; }
+
 Range EventsFrom(uint64_t job, uint64_t seq) { return {Event(job, seq), After(Job(job))}; }
 
 }  // namespace keys

@@ -76,6 +76,9 @@ inline constexpr char kNextJob[] = "next_job";
 // tasks are there and the job is not yet.
 inline constexpr char kStaging[] = "staging/";
 
+// Followed by a worker's id: an order to drain (store/drain_orders.h).
+inline constexpr char kDrain[] = "drain/";
+
 // Half-open.
 struct Range {
   std::string begin;
@@ -129,6 +132,9 @@ Range NumberedFrom(uint64_t job, uint32_t first);
 Range AllOfItem(uint64_t job, uint32_t item);
 // Meta entries that begin with kStaging.
 Range AllStaging();
+std::string Drain(std::string_view worker);
+// Meta entries that begin with kDrain.
+Range AllDrains();
 // Events from `seq` on.
 Range EventsFrom(uint64_t job, uint64_t seq);
 

@@ -8,7 +8,6 @@
 // round after round. With --backlog so many tasks are submitted first, and then clients
 // lease and complete; afterwards the coordinator is started again on the same store.
 #include <grpcpp/channel.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,10 +21,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/config/options.h"
-#include "common/lifecycle/child_process.h"
-#include "common/lifecycle/ready_line.h"
 #include "tests/bench/load_clients.h"
 #include "tests/bench/load_numbers.h"
+#include "tests/bench/subject.h"
 
 namespace kmosaic {
 namespace {
@@ -52,46 +50,6 @@ uint64_t DiskBytes(const std::string& directory) {
   }
   return bytes;
 }
-
-// The coordinator under load.
-class Subject {
- public:
-  explicit Subject(const Flags& flags) : flags_(flags) {}
-
-  absl::Status Start() {
-    absl::Time begin = absl::Now();
-    ChildProcess::Options options;
-    options.argv = {flags_.coordinator, "--data-dir", flags_.data_dir, "--log-level", "error"};
-    options.pipe_stdout = true;
-    absl::StatusOr<ChildProcess> child = ChildProcess::Start(options);
-    if (!child.ok()) return child.status();
-    child_ = std::make_unique<ChildProcess>(*std::move(child));
-    absl::StatusOr<std::string> line = child_->ReadLine(absl::Minutes(10));
-    if (!line.ok()) return line.status();
-    absl::StatusOr<ReadyLine> ready = ParseReadyLine(*line);
-    if (!ready.ok()) return ready.status();
-    target_ = ready->grpc;
-    start_seconds_ = absl::ToDoubleSeconds(absl::Now() - begin);
-    return absl::OkStatus();
-  }
-
-  absl::Status Stop() {
-    child_->Signal(SIGTERM);
-    if (!child_->Wait(absl::Minutes(2)).has_value()) return absl::InternalError("it did not stop");
-    child_.reset();
-    return absl::OkStatus();
-  }
-
-  const std::string& target() const { return target_; }
-  pid_t pid() const { return child_->pid(); }
-  double start_seconds() const { return start_seconds_; }
-
- private:
-  const Flags& flags_;
-  std::unique_ptr<ChildProcess> child_;
-  std::string target_;
-  double start_seconds_ = 0;
-};
 
 struct Outcome {
   uint64_t lifecycles = 0;
@@ -168,7 +126,7 @@ nlohmann::json ToJson(const Outcome& outcome) {
 }
 
 absl::Status Run(const Flags& flags, nlohmann::json& report) {
-  Subject subject(flags);
+  Subject subject(flags.coordinator, flags.data_dir);
   if (absl::Status status = subject.Start(); !status.ok()) return status;
   std::unique_ptr<v1::JobService::Stub> jobs =
       v1::JobService::NewStub(OwnConnection(subject.target(), -1));

@@ -3,6 +3,8 @@
 #
 #   run.sh             the demo's job, and scoring
 #   run.sh queue ...   the queue beside others (options of tests/bench/side_by_side.py)
+#   run.sh kills ...   a coordinator killed under load, 200 times (options of queue_kills)
+#   run.sh fleet ...   1,000 workers and 10,000 conversations for 10 minutes (of fleet_load)
 #
 #   KMOSAIC_BIN        directory of the programs
 #   KMOSAIC_WORKLOAD   JSON Lines file of kernels to score (docs/cli.md); left out without it
@@ -17,6 +19,20 @@ if [ "${1:-}" = queue ]; then
   uname -srm
   nproc
   exec python3 tests/bench/side_by_side.py "$@"
+fi
+
+if [ "${1:-}" = kills ] || [ "${1:-}" = fleet ]; then
+  program=queue_kills
+  [ "$1" = kills ] || program=fleet_load
+  shift
+  cmake --preset release -DKMOSAIC_BENCH=ON >/dev/null
+  cmake --build --preset release --target kmosaic-coordinator $program
+  uname -srm
+  nproc
+  data=$(mktemp -d)
+  trap 'rm -rf "$data"' EXIT
+  "build/release/bin/$program" --coordinator "$BIN/kmosaic-coordinator" --data-dir "$data/store" "$@"
+  exit
 fi
 
 uname -srm

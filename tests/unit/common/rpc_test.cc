@@ -1,6 +1,13 @@
+#include <arpa/inet.h>
 #include <grpcpp/grpcpp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <cerrno>
+#include <string>
 
 #include "common/base/status.h"
 #include "common/rpc/channel.h"
@@ -56,6 +63,34 @@ TEST_CASE("a taken port is an error that names the address") {
   auto second = RpcServer::Start({.listen = (*first)->target(), .services = {&other}});
   REQUIRE(absl::IsUnavailable(second.status()));
   CHECK(second.status().message().find((*first)->target()) != std::string::npos);
+}
+
+TEST_CASE("a server that is slow to shake hands is waited for") {
+  // Takes the connection and says nothing.
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof(address);
+  int listener = socket(AF_INET, SOCK_STREAM, 0);
+  REQUIRE(bind(listener, reinterpret_cast<sockaddr*>(&address), length) == 0);
+  REQUIRE(listen(listener, 1) == 0);
+  REQUIRE(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) == 0);
+  auto channel = MakeChannel("127.0.0.1:" + std::to_string(ntohs(address.sin_port)));
+  channel->GetState(/*try_to_connect=*/true);
+  int connection = accept(listener, nullptr, nullptr);
+  REQUIRE(connection >= 0);
+  // The client keeps the attempt up, longer than its first pause between attempts.
+  timeval patience{.tv_sec = 1, .tv_usec = 0};
+  setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+  char greeting[256];
+  ssize_t got = 0;
+  do {
+    got = recv(connection, greeting, sizeof(greeting), 0);
+  } while (got > 0);
+  CHECK(got == -1);
+  CHECK(errno == EAGAIN);
+  close(connection);
+  close(listener);
 }
 
 TEST_CASE("statuses keep code and message across gRPC") {

@@ -3,7 +3,10 @@
 #include <httplib.h>
 
 #include <catch2/catch.hpp>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "common/base/digest.h"
 #include "common/rpc/channel.h"
@@ -290,17 +293,56 @@ TEST_CASE("a worker must say who and where it is") {
   CHECK(status.error_message() == "incarnation is empty");
 }
 
-TEST_CASE("drain orders reach the worker with its next sync") {
+TEST_CASE("drain orders reach the worker with its next sync, also after a restart") {
   Coordinator coordinator;
   coordinator.SyncWorker();
-  v1::DrainWorkerRequest request;
-  request.set_id("w1");
-  request.set_drain(true);
-  v1::DrainWorkerResponse response;
-  grpc::ClientContext context;
-  REQUIRE(coordinator.Stub<v1::AdminService>()->DrainWorker(&context, request, &response).ok());
-  CHECK(response.worker().state() == v1::WORKER_STATE_DRAINING);
+  auto drain = [&](bool ordered) {
+    v1::DrainWorkerRequest request;
+    request.set_id("w1");
+    request.set_drain(ordered);
+    v1::DrainWorkerResponse response;
+    grpc::ClientContext context;
+    REQUIRE(coordinator.Stub<v1::AdminService>()->DrainWorker(&context, request, &response).ok());
+    CHECK((response.worker().state() == v1::WORKER_STATE_DRAINING) == ordered);
+  };
+  drain(true);
   CHECK(coordinator.SyncWorker().drain());
+  coordinator.server.reset();
+  coordinator.Start();
+  CHECK(coordinator.SyncWorker().drain());
+  drain(false);
+  coordinator.server.reset();
+  coordinator.Start();
+  CHECK_FALSE(coordinator.SyncWorker().drain());
+}
+
+TEST_CASE("calls that change something are in the audit log") {
+  Coordinator coordinator;
+  v1::Job job = coordinator.Submit(1);
+  {
+    grpc::ClientContext context;
+    v1::JobRequest request;
+    request.set_id(job.id());
+    REQUIRE(coordinator.Stub<v1::JobService>()->Cancel(&context, request, &job).ok());
+  }
+  {
+    grpc::ClientContext context;
+    v1::DrainWorkerRequest request;
+    request.set_id("nobody");
+    v1::DrainWorkerResponse response;
+    CHECK_FALSE(
+        coordinator.Stub<v1::AdminService>()->DrainWorker(&context, request, &response).ok());
+  }
+  std::ifstream file(coordinator.options.data_dir + "/audit.jsonl");
+  std::vector<std::string> seen;
+  for (std::string line; std::getline(file, line);) {
+    nlohmann::json entry = nlohmann::json::parse(line);
+    CHECK(entry["peer"].get<std::string>().find("127.0.0.1") != std::string::npos);
+    seen.push_back(entry["verb"].get<std::string>() + " " + entry["subject"].get<std::string>() +
+                   " " + entry["outcome"].get<std::string>());
+  }
+  CHECK(seen == std::vector<std::string>{"submit " + job.id() + " OK", "cancel " + job.id() + " OK",
+                                         "undrain nobody NOT_FOUND"});
 }
 
 TEST_CASE("blobs travel in pieces") {

@@ -478,6 +478,24 @@ TEST_CASE("draining and sick workers keep their slots and get no new work") {
   }
 }
 
+TEST_CASE("an order to drain of an earlier process holds for the same process of the worker") {
+  PlacementTable::Options options;
+  options.drained = {{"w1", "first"}, {"w2", "earlier"}};
+  Fleet fleet(options);
+  fleet.Worker("w1", 1);
+  fleet.Worker("w2", 1);
+  CHECK(fleet.table.Incarnation("w1") == "first");
+  CHECK(fleet.table.Incarnation("none").empty());
+  CHECK(fleet.table.FindWorker("w1")->state() == v1::WORKER_STATE_DRAINING);
+  CHECK(fleet.table.FindWorker("w2")->state() == v1::WORKER_STATE_READY);
+  CHECK(fleet.Slot(fleet.Ask("job")).worker == "w2");
+  // Taken back, also when the worker is forgotten in between.
+  REQUIRE(fleet.table.Drain("w1", false, fleet.now));
+  fleet.Pass(absl::Hours(1));
+  fleet.Worker("w1", 1);
+  CHECK(fleet.table.FindWorker("w1")->state() == v1::WORKER_STATE_READY);
+}
+
 TEST_CASE("nobody drains an unknown worker") {
   Fleet fleet;
   CHECK_FALSE(fleet.table.Drain("ghost", true, fleet.now));

@@ -31,6 +31,33 @@ TEST_CASE("jobs of one band share by weight") {
   CHECK(served[3] == Approx(4000).epsilon(0.01));
 }
 
+TEST_CASE("weights and bands may change, and grants that did not come about are given back") {
+  FairShare fair(50);
+  CHECK(fair.HighestBand() == FairShare::Top{});
+  fair.Update(1, true, 5, 1);
+  fair.Update(2, true, 5, 3);
+  CHECK(fair.HighestBand() == FairShare::Top{5, 4});
+  Serve(fair, 400);
+  fair.Update(2, true, 5, 1);
+  CHECK(fair.HighestBand() == FairShare::Top{5, 2});
+  std::map<uint64_t, int> served = Serve(fair, 400);
+  CHECK(served[1] == Approx(200).margin(2));
+  // Half of what the second one was given was none.
+  for (int i = 0; i < 300; ++i) {
+    uint64_t job = *fair.Pick();
+    fair.Charge(job);
+    ++served[job];
+    if (job == 2 && served[2] % 2 == 0) fair.Refund(2, 1);
+  }
+  CHECK(served[2] - 200 == Approx(200).margin(3));
+  fair.Update(2, true, 6, 1);
+  CHECK(fair.HighestBand() == FairShare::Top{6, 1});
+  CHECK(*fair.Pick() == 2);
+  fair.Update(2, false, 6, 1);
+  fair.Remove(1);
+  CHECK(fair.HighestBand() == FairShare::Top{});
+}
+
 TEST_CASE("a job that comes late shares from then on and does not catch up") {
   FairShare fair(50);
   fair.Update(1, true, 5, 1);

@@ -46,13 +46,16 @@ TEST_CASE("a job without an assignment uses all combinations") {
   CHECK(CountItems(Spec(7, 1, v1::VIEW_ASSIGNMENT_UNSPECIFIED), 16) == 112);
 }
 
-TEST_CASE("items do not leave a final state except by a retry, and DONE stays") {
+TEST_CASE("items leave a final state by a retry or when they are given up, and DONE stays") {
   for (int from = v1::ITEM_STATE_READY; from <= v1::ITEM_STATE_DEAD; ++from) {
     for (int to = v1::ITEM_STATE_READY; to <= v1::ITEM_STATE_DEAD; ++to) {
       auto source = static_cast<v1::ItemState>(from);
       auto target = static_cast<v1::ItemState>(to);
       if (source == v1::ITEM_STATE_DONE) CHECK_FALSE(MayMove(source, target));
-      if (IsFinal(source) && target != v1::ITEM_STATE_READY) CHECK_FALSE(MayMove(source, target));
+      bool given_up = IsDeadLetter(source) && target == v1::ITEM_STATE_CANCELLED;
+      if (IsFinal(source) && target != v1::ITEM_STATE_READY) {
+        CHECK(MayMove(source, target) == given_up);
+      }
       if (target == v1::ITEM_STATE_LEASED) {
         CHECK(MayMove(source, target) == (source == v1::ITEM_STATE_READY));
       }

@@ -25,7 +25,7 @@ TEST_CASE("a request id makes one job, however often it is submitted") {
         absl::StatusCode::kAlreadyExists);
   CHECK_FALSE(submit({.tasks = 2})->existed());
   CHECK_FALSE(submit({.tasks = 2})->existed());
-  CHECK(queue.sequencer().List({})->jobs_size() == 3);
+  CHECK(queue.sequencer().JobIds().size() == 3);
 }
 
 TEST_CASE("a job runs from its first event to its last") {
@@ -290,25 +290,6 @@ TEST_CASE("too many open items are refused until some are done") {
   queue.Submit({.tasks = 3});
 }
 
-TEST_CASE("jobs are listed newest first, page by page") {
-  QueueFixture queue;
-  std::vector<std::string> ids;
-  for (int i = 0; i < 7; ++i) ids.push_back(queue.Submit({}).id());
-  v1::ListJobsRequest request;
-  request.set_page_size(3);
-  std::vector<std::string> listed;
-  do {
-    auto page = queue.sequencer().List(request);
-    REQUIRE(page.ok());
-    CHECK(page->jobs_size() <= 3);
-    for (const v1::Job& job : page->jobs()) listed.push_back(job.id());
-    request.set_page_token(page->next_page_token());
-  } while (!request.page_token().empty());
-  CHECK(listed == std::vector<std::string>(ids.rbegin(), ids.rend()));
-  request.set_page_token("x");
-  CHECK(queue.sequencer().List(request).status().code() == absl::StatusCode::kInvalidArgument);
-}
-
 TEST_CASE("items are read in order with task, views and state, touched or not") {
   QueueFixture queue;
   v1::Job job = queue.Submit({.tasks = 2, .samples = 2});
@@ -399,7 +380,7 @@ TEST_CASE("a submission that was never finished leaves nothing behind") {
   REQUIRE(staged.ok());
   CHECK(queue.sequencer().StageTasks(staged->number, submission, 0, effects) == 3);
   REQUIRE(queue.Commit().ok());
-  CHECK(queue.sequencer().List({})->jobs().empty());
+  CHECK(queue.sequencer().JobIds().empty());
   queue.Restart();
   queue.Tick();
   auto snapshot = queue.store().Snapshot();
@@ -441,6 +422,56 @@ TEST_CASE("dead letters are listed with their errors, in pages, and single ones 
   REQUIRE(page.ok());
   CHECK(page->items.size() == 2);
   CHECK(FindContradiction(queue.store()).empty());
+}
+
+TEST_CASE("purged dead letters are cancelled, without their conversations") {
+  QueueRules rules;
+  rules.max_history = 2;
+  QueueFixture queue(rules);
+  std::string job = queue.Submit({.tasks = 3, .max_attempts = 4}).id();
+  for (int item = 0; item < 2; ++item) {
+    for (int attempt = 0; attempt < 4; ++attempt) {
+      v1::LeaseToken token = queue.LeaseOne();
+      REQUIRE(queue.Record(ReplyStep(token, static_cast<uint32_t>(attempt) * 2)).ok());
+      REQUIRE(queue.Record(ResultStep(token, static_cast<uint32_t>(attempt) * 2 + 1)).ok());
+      REQUIRE(queue.Release(Releasing(token, v1::FAILURE_CLASS_RETRYABLE)).ok());
+      queue.Advance(absl::Minutes(6));
+      queue.Tick();
+    }
+  }
+  REQUIRE(queue.Counts(job).failed() == 2);
+  REQUIRE(queue.Counts(job).steps() == 16);
+  v1::PurgeDeadLettersRequest request;
+  request.set_id(job);
+  auto purge = [&] {
+    auto purged = queue.sequencer().Purge(request, queue.Context(), queue.Begin());
+    REQUIRE(purged.ok());
+    REQUIRE(queue.Commit().ok());
+    CHECK(FindContradiction(queue.store()).empty());
+    return purged->purged();
+  };
+  request.add_items(1);
+  request.add_items(2);
+  queue.set_disk(DiskState::kReadOnly);
+  CHECK(purge() == 1);
+  queue.set_disk(DiskState::kOk);
+  CHECK(queue.Counts(job).failed() == 1);
+  CHECK(queue.Counts(job).cancelled() == 1);
+  CHECK(queue.Counts(job).steps() == 8);
+  v1::Item item = queue.Item(job, 1);
+  CHECK(item.steps() == 0);
+  CHECK(item.last_error() == "failed: it did not work");
+  CHECK(item.history_size() == 1);
+  queue.Restart();
+  request.clear_items();
+  CHECK(purge() == 1);
+  CHECK(purge() == 0);
+  // The job goes on and ends.
+  REQUIRE(queue.Complete(Completion(queue.LeaseOne())).ok());
+  CHECK(queue.sequencer().Get(job)->state() == v1::JOB_STATE_FINISHED);
+  CHECK(queue.Retry(job, {v1::ITEM_STATE_CANCELLED}).value() == 2);
+  CHECK(FindContradiction(queue.store()).empty());
+  CHECK(queue.LeaseOne().item().number() == 0);
 }
 
 }  // namespace

@@ -97,6 +97,73 @@ TEST_CASE("three holder deaths without progress make an item dead, with its hist
   CHECK(queue.LeaseOne().item().number() == 1);
 }
 
+TEST_CASE("a holder of many items that dies blames each of them a little") {
+  QueueRules rules;
+  rules.max_holder_deaths = 5;
+  constexpr uint32_t kHeld = 32;
+  SECTION("three deaths end none of them, and the plain number of deaths all") {
+    QueueFixture queue(rules);
+    v1::Job job = queue.Submit({.tasks = kHeld});
+    for (uint32_t death = 0; death < rules.max_holder_deaths; ++death) {
+      CHECK(queue.Counts(job.id()).dead() == 0);
+      REQUIRE(queue.Sync("fleet", kHeld).granted.size() == kHeld);
+      queue.Advance(absl::Seconds(31));
+      queue.Tick();
+    }
+    CHECK(queue.Counts(job.id()).dead() == kHeld);
+  }
+  SECTION("also over a restart of the coordinator and in several ticks") {
+    QueueFixture queue(rules);
+    v1::Job job = queue.Submit({.tasks = kHeld});
+    for (int death = 0; death < 4; ++death) {
+      REQUIRE(queue.Sync("fleet", kHeld).granted.size() == kHeld);
+      queue.Restart();
+      queue.Advance(absl::Seconds(31));
+      Effects& effects = queue.Begin();
+      while (queue.sequencer().Tick(queue.Context(), effects, 3)) {
+      }
+      REQUIRE(queue.Commit().ok());
+    }
+    CHECK(queue.Counts(job.id()).ready() == kHeld);
+  }
+  SECTION("what kills its holder alone is found among others") {
+    QueueFixture queue(rules);
+    v1::Job job = queue.Submit({.tasks = 3});
+    // Blames of 1/3, 1, 1 and 1.
+    REQUIRE(queue.Sync("three", 3).granted.size() == 3);
+    queue.Advance(absl::Seconds(31));
+    queue.Tick();
+    for (int death = 0; death < 3; ++death) {
+      CHECK(queue.Counts(job.id()).dead() == 0);
+      CHECK(queue.LeaseOne("alone").item().number() == 0);
+      queue.Advance(absl::Seconds(31));
+      queue.Tick();
+    }
+    CHECK(queue.Item(job.id(), 0).state() == v1::ITEM_STATE_DEAD);
+    CHECK(queue.Counts(job.id()).ready() == 2);
+    REQUIRE(queue.Retry(job.id()).ok());
+    queue.LeaseOne("alone");
+    queue.Advance(absl::Seconds(31));
+    queue.Tick();
+    CHECK(queue.Counts(job.id()).ready() == 3);
+  }
+  SECTION("a sign of life between makes two deaths of it") {
+    QueueFixture queue(rules);
+    v1::Job job = queue.Submit({.tasks = 2});
+    SyncResult both = queue.Sync("slow", 2);
+    REQUIRE(both.granted.size() == 2);
+    queue.Advance(absl::Seconds(20));
+    queue.Sync("slow", 0, {both.granted[1].token});
+    queue.Advance(absl::Seconds(15));
+    queue.Tick();
+    CHECK(queue.Counts(job.id()).ready() == 1);
+    queue.Sync("slow", 0, {both.granted[1].token});
+    queue.Advance(absl::Seconds(31));
+    queue.Tick();
+    CHECK(queue.Counts(job.id()).ready() == 2);
+  }
+}
+
 TEST_CASE("deaths with steps between them do not make an item dead") {
   QueueFixture queue;
   v1::Job job = queue.Submit({});

@@ -2,74 +2,12 @@
 #include <catch2/catch.hpp>
 #include <memory>
 #include <string>
+#include <thread>
 
-#include "common/rpc/channel.h"
-#include "common/rpc/server.h"
-#include "coordinator/placement/placement.h"
-#include "coordinator/queue/queue_metrics.h"
-#include "coordinator/service/job_service.h"
-#include "coordinator/service/runner_service.h"
-#include "coordinator/store/memory_task_store.h"
-#include "tests/unit/queue/await.h"
-#include "tests/unit/queue/queue_fixture.h"
+#include "tests/unit/queue/served.h"
 
 namespace kmosaic {
 namespace {
-
-class Served {
- public:
-  Served()
-      : placement_(PlacementTable::Options{}, clock_),
-        queue_(StartQueue()),
-        job_service_({.limits = {}, .unsatisfiable = nullptr}, *queue_),
-        runner_service_(*queue_, placement_, lease_slots_) {
-    auto server = RpcServer::Start({.listen = "127.0.0.1:0",
-                                    .services = {&job_service_, &runner_service_},
-                                    .grace = absl::Milliseconds(200)});
-    REQUIRE(server.ok());
-    server_ = *std::move(server);
-    channel_ = MakeChannel(server_->target());
-    jobs = v1::JobService::NewStub(channel_);
-    runners = v1::RunnerService::NewStub(channel_);
-  }
-
-  std::string SubmitJob(const JobShape& shape) {
-    Await<absl::StatusOr<v1::SubmitResponse>> answer;
-    queue_->Submit(MakeSubmission(shape), answer.done());
-    auto response = answer.Get();
-    REQUIRE(response.ok());
-    return response->job().id();
-  }
-  v1::JobCounts Counts(const std::string& job) {
-    Await<absl::StatusOr<v1::Job>> answer;
-    queue_->GetJob(job, answer.done());
-    auto response = answer.Get();
-    REQUIRE(response.ok());
-    return response->counts();
-  }
-
-  std::unique_ptr<v1::JobService::Stub> jobs;
-  std::unique_ptr<v1::RunnerService::Stub> runners;
-
- private:
-  std::unique_ptr<TaskQueue> StartQueue() {
-    auto queue = TaskQueue::Start({}, store_, clock_, queue_metrics_);
-    REQUIRE(queue.ok());
-    return *std::move(queue);
-  }
-
-  SystemClock clock_;
-  MemoryTaskStore store_;
-  Metrics metrics_{"test"};
-  QueueMetrics queue_metrics_{metrics_};
-  Placement placement_;
-  std::unique_ptr<TaskQueue> queue_;
-  LeaseSlots lease_slots_{*queue_, placement_};
-  JobService job_service_;
-  RunnerService runner_service_;
-  std::unique_ptr<RpcServer> server_;
-  std::shared_ptr<grpc::Channel> channel_;
-};
 
 // One open session.
 class Session {
@@ -87,10 +25,13 @@ class Session {
     request.mutable_sync()->mutable_wait()->set_seconds(wait_seconds);
     return request;
   }
-  void Send(const v1::SessionRequest& request) { REQUIRE(stream_->Write(request)); }
+  // For threads other than the test's.
+  bool Write(const v1::SessionRequest& request) { return stream_->Write(request); }
+  bool Read(v1::SessionResponse& response) { return stream_->Read(&response); }
+  void Send(const v1::SessionRequest& request) { REQUIRE(Write(request)); }
   v1::SessionResponse Receive() {
     v1::SessionResponse response;
-    REQUIRE(stream_->Read(&response));
+    REQUIRE(Read(response));
     return response;
   }
   void Break() { context_.TryCancel(); }
@@ -140,10 +81,10 @@ TEST_CASE("completions and the next leases share a message") {
   CHECK(second.sync().granted_size() == 2);
   // The runner has the job's spec already.
   CHECK(second.sync().jobs().empty());
-  CHECK(served.Counts(job).done() == 3);
+  CHECK(served.Get(job).counts().done() == 3);
   CHECK(session.Close().ok());
   // What the runner holds outlives the session.
-  CHECK(served.Counts(job).leased() == 2);
+  CHECK(served.Get(job).counts().leased() == 2);
 }
 
 TEST_CASE("calls beside a sync that has to wait are answered at once") {
@@ -166,7 +107,37 @@ TEST_CASE("calls beside a sync that has to wait are answered at once") {
   CHECK(sync.completions().empty());
   CHECK(sync.sync().granted_size() == 1);
   CHECK(session.Close().ok());
-  CHECK(served.Counts(job).done() == 1);
+  CHECK(served.Get(job).counts().done() == 1);
+}
+
+TEST_CASE("messages take effect in their order, however close they come") {
+  constexpr uint32_t kSteps = 600;
+  Served served;
+  served.SubmitJob({});
+  Session session(served);
+  session.Send(Session::Ask(1, 1));
+  v1::LeaseToken token = session.Receive().sync().granted(0).token();
+  // A step is refused unless it is the next one.
+  bool sent = true;
+  std::thread sender([&] {
+    for (uint32_t step = 0; step < kSteps; ++step) {
+      v1::SessionRequest request;
+      request.set_id(step + 2);
+      *request.add_steps() = step % 2 == 0 ? ReplyStep(token, step) : ResultStep(token, step);
+      sent = sent && session.Write(request);
+    }
+  });
+  uint32_t answers = 0;
+  uint32_t accepted = 0;
+  v1::SessionResponse response;
+  while (answers < kSteps && session.Read(response)) {
+    ++answers;
+    if (response.steps_size() == 1 && response.steps(0).code() == 0) ++accepted;
+  }
+  sender.join();
+  CHECK(sent);
+  CHECK(accepted == kSteps);
+  CHECK(session.Close().ok());
 }
 
 TEST_CASE("a session that breaks while its sync waits gets no leases") {
@@ -218,7 +189,7 @@ TEST_CASE("a job is extended over a stream, message by message") {
   v1::ExtendJobResponse response;
   CHECK_FALSE(stream->Read(&response));
   CHECK(stream->Finish().error_code() == grpc::StatusCode::INVALID_ARGUMENT);
-  CHECK(served.Counts(job).total() == 4);
+  CHECK(served.Get(job).counts().total() == 4);
 }
 
 }  // namespace

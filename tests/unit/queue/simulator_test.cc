@@ -385,7 +385,7 @@ class Simulation {
   void ChangeJob(Effects& effects) {
     std::string job = AnyJob();
     StepContext context = queue_.Context();
-    switch (Below(7)) {
+    switch (Below(8)) {
       case 0:
       case 1: {
         auto result = queue_.sequencer().Pause(job, context, effects);
@@ -403,6 +403,14 @@ class Simulation {
         }
         break;
       }
+      case 5: {
+        v1::PurgeDeadLettersRequest request;
+        request.set_id(job);
+        auto result = queue_.sequencer().Purge(request, context, effects);
+        // Conversations are gone, whether or not the answer arrives.
+        if (result.ok()) answers_.push_back({[this, job] { ForgetPurged(job); }, true});
+        break;
+      }
       default: {
         v1::RetryJobRequest request;
         request.set_id(job);
@@ -416,6 +424,12 @@ class Simulation {
         break;
       }
     }
+  }
+
+  void ForgetPurged(const std::string& job) {
+    std::erase_if(world_.steps, [&](const auto& each) {
+      return each.first.first == job && StepsOf(each.first) == 0;
+    });
   }
 
   void ForgetCancelled(const std::string& job) {
@@ -507,11 +521,9 @@ class Simulation {
         REQUIRE(queue_.Complete(Completion(granted.token)).ok());
       }
       // Jobs whose Submit was never answered may be paused too.
-      v1::ListJobsRequest all;
-      all.set_page_size(1000);
-      auto jobs = queue_.sequencer().List(all);
-      for (const v1::Job& job : jobs->jobs()) {
-        if (job.state() == v1::JOB_STATE_PAUSED) REQUIRE(queue_.Resume(job.id()).ok());
+      for (const auto& [id, request] : queue_.sequencer().JobIds()) {
+        bool paused = queue_.sequencer().Get(id)->state() == v1::JOB_STATE_PAUSED;
+        if (paused) REQUIRE(queue_.Resume(id).ok());
       }
     }
     Check();

@@ -48,7 +48,7 @@ TEST_CASE(
     "a backup holds what was durable when it was made, and restores under a new incarnation") {
   TempDirectory directory;
   DataDirectory data(directory);
-  auto made = MakeBackup(*data.store, data.path, directory.File("backup"));
+  auto made = MakeBackup({data.store.get()}, data.path, directory.File("backup"));
   INFO(made.status().ToString());
   REQUIRE(made.ok());
   CHECK(made->files > 3);
@@ -76,10 +76,10 @@ TEST_CASE(
 TEST_CASE("a backup is made where nothing is, and restored where nothing is") {
   TempDirectory directory;
   DataDirectory data(directory);
-  CHECK(MakeBackup(*data.store, data.path, "relative").status().code() ==
+  CHECK(MakeBackup({data.store.get()}, data.path, "relative").status().code() ==
         absl::StatusCode::kInvalidArgument);
-  REQUIRE(MakeBackup(*data.store, data.path, directory.File("backup")).ok());
-  CHECK(MakeBackup(*data.store, data.path, directory.File("backup")).status().code() ==
+  REQUIRE(MakeBackup({data.store.get()}, data.path, directory.File("backup")).ok());
+  CHECK(MakeBackup({data.store.get()}, data.path, directory.File("backup")).status().code() ==
         absl::StatusCode::kAlreadyExists);
   WriteFile(fs::path(directory.File("full")) / "file", "x");
   CHECK(RestoreBackup(directory.File("backup"), directory.File("full"), "x").status().code() ==
@@ -91,7 +91,7 @@ TEST_CASE("a backup is made where nothing is, and restored where nothing is") {
 TEST_CASE("a backup that was not finished is not restored") {
   TempDirectory directory;
   DataDirectory data(directory);
-  REQUIRE(MakeBackup(*data.store, data.path, directory.File("backup")).ok());
+  REQUIRE(MakeBackup({data.store.get()}, data.path, directory.File("backup")).ok());
   fs::remove(fs::path(directory.File("backup")) / "BACKUP");
   CHECK(RestoreBackup(directory.File("backup"), directory.File("new"), "x").status().code() ==
         absl::StatusCode::kNotFound);
@@ -106,7 +106,7 @@ TEST_CASE("a damaged table file is found, and is not restored") {
   data.store.reset();
   auto reopened = RocksDbTaskStore::Open(StoreDirectory(data.path), {});
   REQUIRE(reopened.ok());
-  REQUIRE(MakeBackup(**reopened, data.path, directory.File("backup")).ok());
+  REQUIRE(MakeBackup({reopened->get()}, data.path, directory.File("backup")).ok());
   bool damaged = false;
   for (const auto& entry : fs::directory_iterator(StoreDirectory(directory.File("backup")))) {
     if (entry.path().extension() != ".blob" && entry.path().extension() != ".sst") continue;
