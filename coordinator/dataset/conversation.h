@@ -29,17 +29,18 @@ struct Turn {
 // user first.
 struct Conversation {
   // The last context as the model saw it, and the reply to it: the assistant is last. It is
-  // all that was ever said unless the context was started anew.
+  // all that was ever said unless the context was started anew. A last reply without text is
+  // left out, with the message that it answers.
   std::vector<v1::ChatMessage> messages;
   // What was sent with the first call: the user is last.
   std::vector<v1::ChatMessage> opening;
   std::vector<Turn> turns;
 };
 
-// Neighbouring messages of one role that a turn added become one message (with an empty
-// line between them). INVALID_ARGUMENT with the step when steps are missing, roles do not
-// alternate even so, or a context that starts anew holds an assistant's message that is no
-// earlier reply; NOT_FOUND when there is no reply at all.
+// Messages are flat (flat_message.h). Neighbouring messages of one role that a turn added become
+// one message (with an empty line between them). INVALID_ARGUMENT with the step when steps are
+// missing, roles do not alternate even so, or a context that starts anew holds an assistant's
+// message that is no earlier reply; NOT_FOUND when there is no reply at all, or none with text.
 absl::StatusOr<Conversation> ReadConversation(const std::vector<v1::Step>& steps);
 
 }  // namespace kmosaic

@@ -1,6 +1,7 @@
 #include "coordinator/dataset/trajectory.h"
 
 #include "coordinator/dataset/columns.h"
+#include "coordinator/dataset/flat_message.h"
 
 namespace kmosaic {
 namespace {
@@ -18,7 +19,7 @@ Json TurnColumn(const Record& record, size_t number) {
   column["message"] = If(turn.message.has_value(), turn.message.value_or(0));
   column["context"] = turn.context;
   column["left_out"] =
-      turn.message.has_value() ? Json(nullptr) : Json(ToValidUtf8(reply.content()));
+      turn.message.has_value() ? Json(nullptr) : Json(ToValidUtf8(FlatReply(reply, "").content()));
   column["stage"] = StageName(reply.stage());
   column["verdict"] = If(result.has_report(), VerdictName(report.verdict()));
   column["reason"] = TextColumn(report.reason());

@@ -5,12 +5,19 @@
 #   run.sh queue ...   the queue beside others (options of tests/bench/side_by_side.py)
 #   run.sh kills ...   a coordinator killed under load, 200 times (options of queue_kills)
 #   run.sh fleet ...   1,000 workers and 10,000 conversations for 10 minutes (of fleet_load)
+#   run.sh extraction FILE   code extraction over labelled raw replies
 #
 #   KMOSAIC_BIN        directory of the programs
 #   KMOSAIC_WORKLOAD   JSON Lines file of kernels to score (docs/cli.md); left out without it
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 BIN=${KMOSAIC_BIN:-$PWD/build/release/bin}
+
+if [ "${1:-}" = extraction ]; then
+  cmake --preset release -DKMOSAIC_BENCH=ON >/dev/null
+  cmake --build --preset release --target extraction_agreement
+  exec "$BIN/extraction_agreement" "${2:?name the JSON Lines file of labelled replies}"
+fi
 
 if [ "${1:-}" = queue ]; then
   shift

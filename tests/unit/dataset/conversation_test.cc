@@ -109,6 +109,51 @@ TEST_CASE("of replies with the same text a new context holds the latest") {
   CHECK(conversation->turns[1].message == 2);
 }
 
+TEST_CASE("tool calls and their answers are shown as fenced blocks and users' messages") {
+  const std::string source = "class ModelNew: ...\n";
+  v1::Step first = Reply(0, kFirst, "Here:");
+  v1::ToolCall& call = *first.mutable_reply()->add_tool_calls();
+  call.set_id("theirs");
+  call.set_name("evaluate");
+  call.set_arguments(R"({"source":"class ModelNew: ...\n"})");
+  v1::Step second = Reply(2, {{v1::CHAT_ROLE_TOOL, "It is wrong."}}, "");
+  v1::ToolCall& broken = *second.mutable_reply()->add_tool_calls();
+  broken.set_name("evaluate");
+  broken.set_arguments("{\"sou");
+  // A context that starts anew holds the first call under an id of ours.
+  v1::Step third = Reply(4, kFirst, "done");
+  v1::ChatMessage& again = *third.mutable_reply()->add_added();
+  again.set_role(v1::CHAT_ROLE_ASSISTANT);
+  again.set_content("Here:");
+  *again.add_tool_calls() = call;
+  again.mutable_tool_calls(0)->set_id("call_0");
+  v1::ChatMessage& answer = *third.mutable_reply()->add_added();
+  answer.set_role(v1::CHAT_ROLE_TOOL);
+  answer.set_content("It is wrong.");
+  third.mutable_reply()->add_left_out(1);
+  auto two = ReadConversation({first, Result(1), second, Result(3)});
+  REQUIRE(two.ok());
+  REQUIRE(two->messages.size() == 5);
+  CHECK(two->messages[2].content() == "Here:\n```python\n" + source + "```\n");
+  CHECK(two->messages[3].role() == v1::CHAT_ROLE_USER);
+  CHECK(two->messages[4].content() == "evaluate {\"sou");
+  auto three = ReadConversation({first, Result(1), second, Result(3), third});
+  REQUIRE(three.ok());
+  REQUIRE(three->messages.size() == 5);
+  CHECK(three->turns[0].message == 2u);
+  CHECK_FALSE(three->turns[1].message.has_value());
+}
+
+TEST_CASE("a last reply without text is left out, and one alone is no conversation") {
+  v1::Step empty = Reply(2, {{v1::CHAT_ROLE_USER, "again"}}, " \n");
+  auto conversation = ReadConversation({Reply(0, kFirst, "one"), Result(1), empty});
+  REQUIRE(conversation.ok());
+  CHECK(conversation->messages.back().content() == "one");
+  CHECK(conversation->turns.size() == 2);
+  CHECK_FALSE(conversation->turns[1].message.has_value());
+  CHECK(absl::IsNotFound(ReadConversation({Reply(0, kFirst, "")}).status()));
+}
+
 TEST_CASE("roles alternate or the conversation is refused") {
   Added user = {{v1::CHAT_ROLE_USER, "task"}};
   struct Case {
