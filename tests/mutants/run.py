@@ -207,7 +207,12 @@ class Search:
         """The task's folder, and copies with other sizes."""
         own = self._scorer.folder(task)
         folders = [own]
-        changes: list[Callable[[int], int]] = [lambda v: v // 2 + 1, lambda v: 2 * v + 1]
+        # The last are multiples of four, where kernels take a path of their own.
+        changes: list[Callable[[int], int]] = [
+            lambda v: v // 2 + 1,
+            lambda v: 2 * v + 1,
+            lambda v: -(-v // 4) * 4,
+        ]
         for number, change in enumerate(changes if self._other_sizes else []):
             copy = self._out / "tasks" / f"{task}-{number}" / task
             if not copy.exists():
