@@ -83,8 +83,7 @@ class Trial:
         for victim in order:
             if not self.is_running(job):
                 job = self.submit()
-            # Random moments of a working system. Conversations whose holder dies three times
-            # without a step in between count as its cause, so there is time for steps.
+            # Random moments of a working system.
             time.sleep(dice.uniform(0.5, self.options.pause))
             daemon: Daemon = victims[victim]
             daemon.kill()
