@@ -164,7 +164,11 @@ std::variant<Frame, Conclusion> Reference::Call(const json& request, const std::
 }
 
 std::optional<Conclusion> Reference::EnsureLoaded() {
-  if (role_ != nullptr) return std::nullopt;
+  if (role_ == nullptr) load_failure_ = Load();
+  return load_failure_;
+}
+
+std::optional<Conclusion> Reference::Load() {
   auto started = starter_->Start(RoleKind::kReference, options_.limits.role, {});
   if (!started.ok()) return ConcludeMachine(Annotate(started.status(), "reference process"));
   role_ = *std::move(started);

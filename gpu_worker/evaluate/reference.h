@@ -122,7 +122,9 @@ class Reference {
   const std::string& key() const { return key_; }
 
  private:
+  // Why it is not; said again to each who asks.
   std::optional<Conclusion> EnsureLoaded();
+  std::optional<Conclusion> Load();
   std::variant<Frame, Conclusion> Call(const nlohmann::json& request, const std::string& doing,
                                        absl::Duration limit);
   // `key`: of a timed call.
@@ -136,6 +138,7 @@ class Reference {
   Cancellation* const cancellation_;
   std::string key_;
   std::unique_ptr<Role> role_;
+  std::optional<Conclusion> load_failure_;
   Cancellation::Callback on_cancel_;
   std::shared_ptr<const TaskShape> shape_;
 };

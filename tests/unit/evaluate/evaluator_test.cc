@@ -219,6 +219,13 @@ TEST_CASE("a reference that does not fit is tried alone and then not supported")
   CHECK(f.roles.references == 2);
 }
 
+TEST_CASE("a reference that does not load refuses the task, however often it is asked") {
+  Fixture f;
+  f.roles.reference_refusals["load"] = {
+      {"ok", false}, {"verdict", "INVALID_TASK"}, {"error", "NameError: no"}};
+  CHECK(f.Evaluate(v1::ROLE_BENCHMARK).verdict() == v1::VERDICT_INVALID_TASK);
+}
+
 TEST_CASE("a lying solution has no times in its report") {
   Fixture f;
   f.roles.candidate_time = [](int) { return testing::FakeTimes{1, 2, 3, 90'000, {}}; };
