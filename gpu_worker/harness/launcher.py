@@ -89,6 +89,7 @@ class Launcher:
     def __init__(self) -> None:
         self._driver: device_kernels.Driver | None = None
         self._kernels: device_kernels.Kernels | None = None
+        self._operations = {"summary": _summary, "compare": self._compare, "same": _same}
 
     def answer(
         self, message: dict[str, Any], descriptors: list[int]
@@ -100,9 +101,7 @@ class Launcher:
             with torch.no_grad():
                 if message["op"] == "fetch":
                     return {"ok": True}, [_fetch(blocks, message)]
-                if message["op"] == "compare":
-                    return {"ok": True, **_compare(blocks, message, self._kernels)}, []
-                return {"ok": True, **_OPERATIONS[message["op"]](blocks, message)}, []
+                return {"ok": True, **self._operations[message["op"]](blocks, message)}, []
         except BadBlock as error:
             return _refused(error.index, False, str(error)), []
         except Exception as error:
@@ -122,6 +121,26 @@ class Launcher:
         supported = device_memory.is_supported(self._driver)
         return {"ok": True, "device_memory": supported}
 
+    def _compare(self, blocks: Blocks, message: dict[str, Any]) -> dict[str, Any]:
+        on_device = message["memory"] == "device"
+        expected = blocks.tree(message["expected"])
+        expected64: list[torch.Tensor | None] = [None] * len(expected)
+        if message["expected64"] is not None:
+            expected64 = list(blocks.tree(message["expected64"]))
+        got = blocks.tree(message["got"])
+        leaves = []
+        for index, rule in enumerate(message["rules"]):
+            facts = comparison.compare(
+                expected[index],
+                expected64[index],
+                got[index],
+                comparison.Rule(**rule),
+                message["poison"],
+                self._kernels if on_device else None,
+            )
+            leaves.append({name: _number(value) for name, value in vars(facts).items()})
+        return {"leaves": leaves}
+
 
 def _refused(bad: int | None, out_of_memory: bool, text: str) -> dict[str, Any]:
     return {"ok": False, "bad": bad, "out_of_memory": out_of_memory, "error": text}
@@ -135,28 +154,6 @@ def _summary(blocks: Blocks, message: dict[str, Any]) -> dict[str, Any]:
             continue
         square, others = comparison.mean_square(tensor)
         leaves.append({"mean_square": square, "non_finite": others})
-    return {"leaves": leaves}
-
-
-def _compare(
-    blocks: Blocks, message: dict[str, Any], kernels: device_kernels.Kernels | None
-) -> dict[str, Any]:
-    expected = blocks.tree(message["expected"])
-    expected64: list[torch.Tensor | None] = [None] * len(expected)
-    if message["expected64"] is not None:
-        expected64 = list(blocks.tree(message["expected64"]))
-    got = blocks.tree(message["got"])
-    leaves = []
-    for index, rule in enumerate(message["rules"]):
-        facts = comparison.compare(
-            expected[index],
-            expected64[index],
-            got[index],
-            comparison.Rule(**rule),
-            message["poison"],
-            kernels if message["memory"] == "device" else None,
-        )
-        leaves.append({name: _number(value) for name, value in vars(facts).items()})
     return {"leaves": leaves}
 
 
@@ -178,9 +175,6 @@ def _fetch(blocks: Blocks, message: dict[str, Any]) -> int:
     storage = wire.FileStorage("fetched")
     storage.append(blocks.take(message["bytes"])[: message["bytes"]])
     return storage.finish()
-
-
-_OPERATIONS = {"summary": _summary, "same": _same}
 
 
 def serve(channel: wire.Channel) -> None:

@@ -7,10 +7,11 @@ from .tasks import (
     AFFINE,
     AFFINE_CUDA,
     AFFINE_FUNCTIONS,
-    INCLUDES,
     LINEAR,
     MATMUL,
     MEAN,
+    MEAN_CUDA,
+    MEAN_FUNCTIONS,
     PAIR,
     SOFTMAX,
     affine,
@@ -442,21 +443,8 @@ KEPT = [
                 cache[key] = kernels.total(x) / x.numel()
             return cache[key]
             """,
-            cuda=INCLUDES
-            + """
-            __global__ void total_kernel(const float* x, double* y, size_t n) {
-              double sum = 0;
-              for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n;
-                   i += size_t(blockDim.x) * gridDim.x) sum += x[i];
-              atomicAdd(y, sum);
-            }
-            torch::Tensor total(torch::Tensor x) {
-              auto y = torch::zeros({}, x.options().dtype(torch::kFloat64));
-              total_kernel<<<64, 256>>>(x.data_ptr<float>(), y.data_ptr<double>(), x.numel());
-              return y.to(torch::kFloat32);
-            }
-            """,
-            functions="torch::Tensor total(torch::Tensor x);",
+            cuda=MEAN_CUDA,
+            functions=MEAN_FUNCTIONS,
             head="cache = {}",
         ),
         _KEPT,

@@ -123,6 +123,23 @@ def get_init_inputs():
     {"ROWS": (64, 8192), "COLUMNS": (65, 8192)},
 )
 
+# One sum in float64, to which every thread adds.
+MEAN_CUDA = """
+#include <torch/extension.h>
+__global__ void total_kernel(const float* x, double* y, size_t n) {
+  double sum = 0;
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n;
+       i += size_t(blockDim.x) * gridDim.x) sum += x[i];
+  atomicAdd(y, sum);
+}
+torch::Tensor total(torch::Tensor x) {
+  auto y = torch::zeros({}, x.options().dtype(torch::kFloat64));
+  total_kernel<<<64, 256>>>(x.data_ptr<float>(), y.data_ptr<double>(), x.numel());
+  return y.to(torch::kFloat32);
+}
+"""
+MEAN_FUNCTIONS = "torch::Tensor total(torch::Tensor x);"
+
 PAIR = _task(
     "pair",
     """

@@ -57,7 +57,7 @@ def _indexes(body: str) -> Iterator[tuple[int, int]]:
 
 # (kind, pattern, what the match becomes)
 _TEXTUAL: list[tuple[str, str, Callable[[re.Match[str]], str]]] = [
-    ("bound", r"(?<![<\w]) < (?!<)", lambda m: " <= "),
+    ("bound", r"(?<!<) < (?!<)", lambda m: " <= "),
     ("tail", r"(?<![<]) < (\w+)(?=[;)\s&])", lambda m: f" < {m[1]} - 1"),
     ("bound", r" >= ", lambda m: " > "),
     ("bound", r" > (?=\w)", lambda m: " >= "),
@@ -81,13 +81,13 @@ _TEXTUAL: list[tuple[str, str, Callable[[re.Match[str]], str]]] = [
     ("race", r"atomicAdd\(&?([^,;]+), ([^;]+)\);", lambda m: f"*(&({m[1].strip()})) += {m[2]};"),
     (
         "precision",
-        r" = (?![^;]*(?:Idx|Dim|%|count|size))([^=;{}]*(?:\*|/|f\()[^=;{}]*[\w)\]]);",
+        r" = (?![^;]*(?:blockIdx|Dim|%|count|size))([^=;{}]*(?:\*|/|f\()[^=;{}]*[\w)\]]);",
         lambda m: f" = kmosaic_less({m[1]});",
     ),
     (
         "stale read",  # what was there before stays: a statement, no declaration, is left out
-        r"\n[ \t]*[\w.]+(?:\[[^\]\n]*\])* [-+*|]?= [^;{}]*;(?=\n)",
-        lambda m: "\n;",
+        r"(?<=\n)[ \t]*[\w.]+(?:\[[^\]\n]*\])* [-+*|]?= [^;{}]*;(?=\n)",
+        lambda m: ";",
     ),
 ]
 
@@ -134,7 +134,7 @@ def mutants(source: str) -> list[Mutant]:
                 add("index", start + first, start + last, f"({inside}) + 1")
         for kind, pattern, replacement in _TEXTUAL:
             for match in re.finditer(pattern, body):
-                if visible(match.start() + 1):
+                if visible(match.start()):
                     add(kind, start + match.start(), start + match.end(), replacement(match))
     return sorted(found, key=lambda m: (m.line, m.kind, m.after))
 
